@@ -50,7 +50,7 @@ func FuzzTranslate(f *testing.F) {
 				m.Apply(1, p)
 			}
 		}
-		good, inner := sound(b, size)
+		good, inner := checksumsValid(b, size)
 		if n.Hairpins(b) && !inward {
 			n.Info()
 		}
@@ -66,16 +66,16 @@ func FuzzTranslate(f *testing.F) {
 		m.Apply(2, b)
 		require.Len(t, b, was)
 		assert.True(t, checksum.Verify(b[:size], 0))
-		now, innerNow := sound(b, size)
+		now, innerNow := checksumsValid(b, size)
 		assert.Equal(t, good, now, "the transport's checksum")
 		assert.Equal(t, inner, innerNow, "the quoted header's checksum")
 		n.Advance(n.Deadline())
 	})
 }
 
-// sound reports whether the checksum of a packet's transport header is right, and whether the
-// checksum of the header that an ICMP error quotes is right.
-func sound(b []byte, size int) (transport, inner bool) {
+// checksumsValid reports whether the checksum of a packet's transport header is right, and whether
+// the checksum of the header that an ICMP error quotes is right.
+func checksumsValid(b []byte, size int) (transport, inner bool) {
 	seg := b[size:]
 	switch b[9] {
 	case tcp:

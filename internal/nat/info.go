@@ -24,7 +24,7 @@ type Info struct {
 // Info returns the state and the counters.
 func (n *NAT) Info() Info {
 	i := n.info
-	i.Sessions, i.Hosts, i.Held = len(n.inside), len(n.hosts), len(n.held)
+	i.Sessions, i.Hosts, i.Held = len(n.insideSessions), len(n.hosts), len(n.held)
 	i.Mappings = len(n.ports)
 	i.Outbound, i.Inbound = n.packets[outbound], n.packets[inbound]
 	return i
@@ -44,7 +44,7 @@ type Session struct {
 
 // Sessions lists at most limit sessions, in the order of inside and remote endpoints.
 func (n *NAT) Sessions(now clock.Time, limit int) []Session {
-	list := make([]Session, 0, min(limit, len(n.inside)))
+	list := make([]Session, 0, min(limit, len(n.insideSessions)))
 	for c := range n.queues {
 		q := &n.queues[c]
 		for s := q.last; s != nil && len(list) < limit; s = s.prev {

@@ -57,7 +57,7 @@ type Timeouts struct {
 	// Established is the timeout of a TCP connection after its handshake (RFC 5382 §5); 0: 2 h 4
 	// min.
 	Established time.Duration
-	// Transitory is the timeout of a TCP connection that is opening or closing, and of sessions
+	// Transitory is the timeout of TCP connections that are opening or closing, and of sessions
 	// from outside that an inside host has not confirmed (RFC 5382 §5); 0: 4 minutes.
 	Transitory time.Duration
 	// ICMP is the timeout of a query (RFC 5508 §3.2); 0: 60 s.

@@ -227,12 +227,12 @@ func TestRFC5382_5_TimeoutsOfConnections(t *testing.T) {
 	out(t, n, 1, segment(hostA, server, ack))
 	assert.Equal(t, established, left())
 	out(t, n, 1, segment(hostA, server, fin|ack))
-	assert.Equal(t, established, left(), "half-closed connections last")
+	assert.Equal(t, established, left(), "half-closed connections keep the long timeout")
 	in(t, n, 1, segment(server, outside, fin|ack))
 	assert.Equal(t, transitory, left())
 	assert.Equal(t, "closing", n.Sessions(1, 9)[0].State)
 	out(t, n, 1, segment(hostA, server, syn))
-	assert.Equal(t, "opening", n.Sessions(1, 9)[0].State, "the ports are used again")
+	assert.Equal(t, "opening", n.Sessions(1, 9)[0].State, "the ports are reused")
 	in(t, n, 1, segment(server, outside, rst))
 	assert.Equal(t, transitory, left())
 	n.Advance(clock.Time(1).Add(transitory))
@@ -253,7 +253,7 @@ func TestRFC5382_4_2_SimultaneousOpen(t *testing.T) {
 	assert.Equal(t, "open", n.Sessions(6, 9)[0].State)
 }
 
-func TestRFC5382_4_3_AnUnsolicitedSYNIsAnsweredLate(t *testing.T) {
+func TestRFC5382_4_3_UnsolicitedSYN(t *testing.T) {
 	n := open(t, nat.Config{})
 	packet := segment(server, netip.AddrPortFrom(public, 99), syn)
 	assert.Equal(t, nat.Held, verdictIn(n, 1, packet))
@@ -438,12 +438,12 @@ func TestForwards(t *testing.T) {
 	assert.Equal(t, "open", n.Sessions(1, 9)[0].State)
 	assert.Equal(t, hostB, in(t, n, 1, datagram(server, at("198.51.100.1:53"))))
 	assert.Equal(t, at("198.51.100.1:53"), out(t, n, 1, datagram(hostB, at("203.0.113.9:9"))),
-		"the host's own packets")
+		"other packets of the forward's host")
 	assert.Equal(t, 3, n.Clear())
 	assert.Equal(t, hostA, in(t, n, 1, segment(server, door, syn)))
 }
 
-func TestAFloodAtAForwardIsBoundedAndHonestClientsAreServed(t *testing.T) {
+func TestFloodAtAPortForward(t *testing.T) {
 	n := open(t, nat.Config{Forwards: []nat.Forward{{TCP: true, Port: 80, To: hostA}}})
 	door := at("198.51.100.1:80")
 	honest := at("203.0.113.200:4000")
@@ -475,7 +475,7 @@ func count(n *nat.NAT, state string) (k int) {
 	return k
 }
 
-func TestAFloodOfOneHostIsRefusedAndOtherHostsAreServed(t *testing.T) {
+func TestFloodFromOneHost(t *testing.T) {
 	n := open(t, nat.Config{})
 	refused := 0
 	for i := range 100_000 {
@@ -500,11 +500,11 @@ func TestAFloodOfOneHostIsRefusedAndOtherHostsAreServed(t *testing.T) {
 	in(t, n, 1, datagram(server, out(t, n, 1, datagram(hostB, server))))
 	assert.Equal(t, 1<<15, n.Info().Sessions)
 	n.Advance(clock.Time(1).Add(5 * time.Minute))
-	assert.Zero(t, n.Info().Mappings, "nothing stays behind")
+	assert.Zero(t, n.Info().Mappings, "no mapping is left")
 	out(t, n, 1, datagram(at("192.168.9.9:99"), server))
 }
 
-func TestOwnPortsStayTheRouters(t *testing.T) {
+func TestRouterKeepsItsOwnPorts(t *testing.T) {
 	own := func(protocol uint8, port uint16, remote netip.AddrPort) bool {
 		return port == 5000 || port == 6000 && remote == server
 	}

@@ -11,8 +11,8 @@ import (
 
 const (
 	probeInterval = 500 * time.Millisecond
-	// probeTries is how often a request is sent if no filter can drop its answer. filterTries is
-	// the number if a filter can drop it.
+	// probeTries is how often a request is sent if no filter can drop its answer, and filterTries
+	// if a filter can drop it.
 	probeTries  = 6
 	filterTries = 3
 )
@@ -81,7 +81,7 @@ func (p *Probe) Deadline() clock.Time {
 
 // Output returns the next datagram to send, its destination, and the number of its socket, 0 or 1.
 func (p *Probe) Output(now clock.Time) (b []byte, to netip.AddrPort, socket int, ok bool) {
-	if p.step == stepDone || !p.due.Due(now) || p.tries >= p.most() {
+	if p.step == stepDone || !p.due.Due(now) || p.tries >= p.maxTries() {
 		return nil, to, 0, false
 	}
 	if p.step >= stepMapping {
@@ -105,7 +105,7 @@ func (p *Probe) Output(now clock.Time) (b []byte, to netip.AddrPort, socket int,
 	return appendRequest(nil, p.id, change), to, socket, true
 }
 
-func (p *Probe) most() int {
+func (p *Probe) maxTries() int {
 	if p.step == stepFilterBoth || p.step == stepFilterPort {
 		return filterTries
 	}
@@ -114,7 +114,7 @@ func (p *Probe) most() int {
 
 // Advance ends the test of a request that was not answered in time.
 func (p *Probe) Advance(now clock.Time) {
-	if p.step == stepDone || p.tries < p.most() || !p.due.Due(now) {
+	if p.step == stepDone || p.tries < p.maxTries() || !p.due.Due(now) {
 		return
 	}
 	switch p.step {

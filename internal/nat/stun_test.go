@@ -30,7 +30,7 @@ func TestRFC8489_5_TheAnswerHasBothAddresses(t *testing.T) {
 	_, _, _, ok = mirror.Answer(request[:19], at("192.0.2.1:1"), 0, 0)
 	assert.False(t, ok)
 	_, _, _, ok = mirror.Answer(answer, at("192.0.2.1:1"), 0, 0)
-	assert.False(t, ok, "an answer has no answer")
+	assert.False(t, ok, "an answer gets no answer")
 }
 
 func FuzzSTUN(f *testing.F) {

@@ -129,17 +129,17 @@ type NAT struct {
 	cfg     Config
 	outside uint32
 
-	inside   map[pairKey]*session // sessions by inside and remote endpoint
-	foreign  map[pairKey]*session // sessions by outside port and remote endpoint
-	mappings map[pairKey]*mapping
-	ports    map[portKey]*mapping
-	hosts    map[uint32]int // number of sessions of each inside host, without unconfirmed ones
-	queues   [numClasses]queue
-	recent   [2]recent
-	held     []held // waiting SYNs, the oldest first
-	refused  []held // refused SYNs for Output to return
-	info     Info   // the counters
-	packets  [2]uint64
+	insideSessions  map[pairKey]*session // sessions by inside and remote endpoint
+	outsideSessions map[pairKey]*session // sessions by outside port and remote endpoint
+	mappings        map[pairKey]*mapping
+	ports           map[portKey]*mapping
+	hosts           map[uint32]int // sessions of each inside host, without unconfirmed ones
+	queues          [numClasses]queue
+	recent          [2]recent
+	held            []held // waiting SYNs, the oldest first
+	refused         []held // refused SYNs for Output to return
+	info            Info   // the counters
+	packets         [2]uint64
 }
 
 // held is a SYN from outside that waits for an answer.
@@ -165,7 +165,7 @@ func (n *NAT) Configure(cfg Config) error {
 		return err
 	}
 	cfg = cfg.withDefaults()
-	keep := n.inside != nil && cfg.Addr == n.cfg.Addr && cfg.Mapping == n.cfg.Mapping &&
+	keep := n.insideSessions != nil && cfg.Addr == n.cfg.Addr && cfg.Mapping == n.cfg.Mapping &&
 		slices.Equal(cfg.Forwards, n.cfg.Forwards)
 	n.cfg = cfg
 	t := cfg.Timeouts
@@ -186,7 +186,7 @@ func (n *NAT) reset() {
 	if n.cfg.Addr.IsValid() {
 		n.outside = number(n.cfg.Addr)
 	}
-	n.inside, n.foreign = map[pairKey]*session{}, map[pairKey]*session{}
+	n.insideSessions, n.outsideSessions = map[pairKey]*session{}, map[pairKey]*session{}
 	n.mappings, n.ports = map[pairKey]*mapping{}, map[portKey]*mapping{}
 	n.hosts = map[uint32]int{}
 	for c := range n.queues {
@@ -210,7 +210,7 @@ func (n *NAT) reset() {
 // Clear removes all sessions, and all mappings except port forwards. It returns the number of
 // removed sessions.
 func (n *NAT) Clear() int {
-	count := len(n.inside)
+	count := len(n.insideSessions)
 	n.reset()
 	return count
 }
@@ -259,10 +259,10 @@ func (n *NAT) Output() ([]byte, bool) {
 func (n *NAT) remove(s *session) {
 	n.queues[s.class].remove(s)
 	n.recent = [2]recent{}
-	delete(n.inside, pair(s.inside, s.remote, s.protocol))
-	delete(n.foreign, pair(endpoint{port: s.port}, s.remote, s.protocol))
+	delete(n.insideSessions, pair(s.inside, s.remote, s.protocol))
+	delete(n.outsideSessions, pair(endpoint{port: s.port}, s.remote, s.protocol))
 	if s.class != unconfirmed {
-		n.leaveHost(s.inside.addr)
+		n.releaseHost(s.inside.addr)
 	}
 	m := s.mapping
 	m.sessions--
@@ -281,7 +281,7 @@ func (n *NAT) release(m *mapping) {
 	}
 }
 
-func (n *NAT) leaveHost(addr uint32) {
+func (n *NAT) releaseHost(addr uint32) {
 	if n.hosts[addr]--; n.hosts[addr] == 0 {
 		delete(n.hosts, addr)
 	}
@@ -290,7 +290,7 @@ func (n *NAT) leaveHost(addr uint32) {
 // add adds a session of a mapping. dir is the direction of its first packet.
 func (n *NAT) add(now clock.Time, m *mapping, remote endpoint, dir direction) (*session, Verdict) {
 	s := &session{mapping: m, remote: remote, started: dir, used: now}
-	s.class = first[m.protocol]
+	s.class = initialClass[m.protocol]
 	if m.forward || dir == inbound {
 		s.class = unconfirmed
 	} else if n.hosts[m.inside.addr] >= n.cfg.MaxPerHost {
@@ -299,11 +299,11 @@ func (n *NAT) add(now clock.Time, m *mapping, remote endpoint, dir direction) (*
 	}
 	m.sessions++ // counted before an eviction could remove the mapping
 	if s.class == unconfirmed && n.queues[unconfirmed].len >= maxUnconfirmed ||
-		len(n.inside) >= n.cfg.MaxSessions && n.queues[unconfirmed].len > 0 {
+		len(n.insideSessions) >= n.cfg.MaxSessions && n.queues[unconfirmed].len > 0 {
 		n.info.Evicted++
 		n.remove(n.queues[unconfirmed].first)
 	}
-	if len(n.inside) >= n.cfg.MaxSessions {
+	if len(n.insideSessions) >= n.cfg.MaxSessions {
 		m.sessions--
 		n.release(m)
 		return nil, Full
@@ -318,15 +318,15 @@ func (n *NAT) add(now clock.Time, m *mapping, remote endpoint, dir direction) (*
 		m.remotes[remote.addr]++
 	}
 	n.info.Created++
-	n.inside[pair(m.inside, remote, m.protocol)] = s
-	n.foreign[pair(endpoint{port: m.port}, remote, m.protocol)] = s
+	n.insideSessions[pair(m.inside, remote, m.protocol)] = s
+	n.outsideSessions[pair(endpoint{port: m.port}, remote, m.protocol)] = s
 	n.queues[s.class].push(s)
 	s.setSums(n.outside)
 	return s, Translate
 }
 
-// first returns the class of a protocol's new sessions from inside.
-var first = [...]class{icmp: queries, tcp: transitory, udp: datagrams}
+// initialClass is the class of a protocol's new sessions from inside.
+var initialClass = [...]class{icmp: queries, tcp: transitory, udp: datagrams}
 
 // mapOut returns the mapping of a new session from inside.
 func (n *NAT) mapOut(inside, remote endpoint, protocol uint8) (*mapping, Verdict) {
@@ -348,8 +348,8 @@ func (n *NAT) mapOut(inside, remote endpoint, protocol uint8) (*mapping, Verdict
 	if n.hosts[inside.addr] >= n.cfg.MaxPerHost {
 		return nil, HostFull
 	}
-	port, ok := n.choose(protocol, inside.port, remote)
-	if !ok || len(n.inside) >= n.cfg.MaxSessions && n.queues[unconfirmed].len == 0 {
+	port, ok := n.choosePort(protocol, inside.port, remote)
+	if !ok || len(n.insideSessions) >= n.cfg.MaxSessions && n.queues[unconfirmed].len == 0 {
 		return nil, Full
 	}
 	m := &mapping{key: key, inside: inside, port: port, protocol: protocol}
@@ -358,14 +358,14 @@ func (n *NAT) mapOut(inside, remote endpoint, protocol uint8) (*mapping, Verdict
 	return m, Translate
 }
 
-// probes limits the random ports that choose tries.
+// probes limits the random ports that choosePort tries.
 const probes = 128
 
-// choose returns a free outside port. It prefers the inside port, then one of the same range and
-// parity (RFC 4787 §4.2.1, §4.2.2), and then any port from 1024 on. No two mappings share a port
-// (RFC 4787 §4.2.1, RFC 5382 §7.1). The identifiers of queries are random, because the router sends
-// queries of its own.
-func (n *NAT) choose(protocol uint8, wanted uint16, remote endpoint) (uint16, bool) {
+// choosePort returns a free outside port. It prefers the inside port, then one of the same range
+// and parity (RFC 4787 §4.2.1, §4.2.2), and then any port from 1024 on. No two mappings share a
+// port (RFC 4787 §4.2.1, RFC 5382 §7.1). The identifiers of queries are random, because the router
+// sends queries of its own.
+func (n *NAT) choosePort(protocol uint8, wanted uint16, remote endpoint) (uint16, bool) {
 	if protocol != icmp && n.free(protocol, wanted, remote) {
 		return wanted, true
 	}
@@ -414,7 +414,7 @@ func (n *NAT) touch(now clock.Time, s *session, dir direction, flags byte) {
 	case s.protocol == tcp && s.stage == 2 && !s.reset && !(s.closed[0] && s.closed[1]):
 		c = established
 	default:
-		c = first[s.protocol]
+		c = initialClass[s.protocol]
 	}
 	if s.class == unconfirmed && c != unconfirmed {
 		n.hosts[s.inside.addr]++

@@ -73,18 +73,18 @@ type outline struct {
 	flags     byte // TCP flags
 	query     bool // an ICMP query or its reply; src and dst have its identifier
 	reply     bool
-	failure   bool // the packet is an ICMP error
+	isError   bool // the packet is an ICMP error
 }
 
 // These are ICMP types.
 const (
-	echoReply    = 0
-	unreachable  = 3
-	echo         = 8
-	timeExceeded = 11
-	problem      = 12
-	timestamp    = 13
-	timestamped  = 14
+	echoReply        = 0
+	unreachable      = 3
+	echo             = 8
+	timeExceeded     = 11
+	parameterProblem = 12
+	timestamp        = 13
+	timestampReply   = 14
 )
 
 // read reads a packet whose IP header is valid. If quoted is set, the packet is from an ICMP error,
@@ -128,10 +128,10 @@ func (o *outline) readICMP() Verdict {
 	switch o.transport[0] {
 	case echo, timestamp:
 		o.query, o.src.port = true, id
-	case echoReply, timestamped:
+	case echoReply, timestampReply:
 		o.query, o.reply, o.dst.port = true, true, id
-	case unreachable, timeExceeded, problem:
-		o.failure = true
+	case unreachable, timeExceeded, parameterProblem:
+		o.isError = true
 	default:
 		return Unsupported
 	}
@@ -144,7 +144,7 @@ type Match struct {
 	session *session
 	dir     direction
 	flags   byte // TCP flags
-	failure bool
+	isError bool
 	size    int // length of the IP header
 	quoted  int // length of the IP header that an ICMP error quotes
 }
@@ -158,14 +158,14 @@ func (n *NAT) Outbound(now clock.Time, b []byte) (m Match, v Verdict) {
 	if v != Translate {
 		return m, v
 	}
-	if o.failure {
-		return n.failure(b, &o, outbound)
+	if o.isError {
+		return n.translateError(b, &o, outbound)
 	}
 	if o.reply {
 		o.src.port = o.dst.port // an inside host answers a query from outside
 		o.dst.port = 0
 	}
-	s := n.inside[pair(o.src, o.dst, o.protocol)]
+	s := n.insideSessions[pair(o.src, o.dst, o.protocol)]
 	if s == nil {
 		if o.reply {
 			return m, Untranslated
@@ -178,7 +178,7 @@ func (n *NAT) Outbound(now clock.Time, b []byte) (m Match, v Verdict) {
 			n.info.Refused++
 			return m, v
 		}
-		n.unhold(s)
+		n.removeHeld(s)
 	}
 	return n.match(b, &o, s, outbound), Translate
 }
@@ -193,12 +193,12 @@ func (n *NAT) match(b []byte, o *outline, s *session, dir direction) Match {
 // message.
 func (n *NAT) Known(b []byte, inward bool) (m Match, ok bool) {
 	o, v := read(b, false)
-	if v != Translate || o.failure || o.query {
+	if v != Translate || o.isError || o.query {
 		return m, false
 	}
-	dir, key, sessions := outbound, pair(o.src, o.dst, o.protocol), n.inside
+	dir, key, sessions := outbound, pair(o.src, o.dst, o.protocol), n.insideSessions
 	if inward {
-		dir, sessions = inbound, n.foreign
+		dir, sessions = inbound, n.outsideSessions
 		key = pair(endpoint{port: o.dst.port}, o.src, o.protocol)
 	}
 	r := &n.recent[dir]
@@ -226,13 +226,13 @@ func (n *NAT) Inbound(now clock.Time, b []byte) (m Match, v Verdict) {
 		return m, Untranslated
 	case v != Translate:
 		return m, v
-	case o.failure:
-		return n.failure(b, &o, inbound)
+	case o.isError:
+		return n.translateError(b, &o, inbound)
 	case o.query && !o.reply:
 		return m, Untranslated // the query is for the router
 	}
 	remote, public := o.src, endpoint{port: o.dst.port}
-	s := n.foreign[pair(public, remote, o.protocol)]
+	s := n.outsideSessions[pair(public, remote, o.protocol)]
 	if s == nil {
 		if s, v = n.admit(now, b, &o); v != Translate {
 			return m, v
@@ -285,9 +285,9 @@ func (n *NAT) hold(now clock.Time, b []byte, o *outline) {
 	}
 }
 
-// unhold removes the held SYN of a connection that an inside host opens at the same time (RFC 5382
-// §4.2, §4.3).
-func (n *NAT) unhold(s *session) {
+// removeHeld removes the held SYN of a connection that an inside host opens at the same time (RFC
+// 5382 §4.2, §4.3).
+func (n *NAT) removeHeld(s *session) {
 	for i := range n.held {
 		if n.held[i].key == pair(endpoint{port: s.port}, s.remote, s.protocol) {
 			n.held = append(n.held[:i:i], n.held[i+1:]...)
@@ -300,13 +300,13 @@ func (n *NAT) unhold(s *session) {
 // 4787 §6, RFC 5382 §7.2, RFC 5508 §5). Such a packet is an ICMP error, or its port has a mapping.
 func (n *NAT) Hairpins(b []byte) bool {
 	o, v := read(b, false)
-	return v == Translate && (o.failure ||
+	return v == Translate && (o.isError ||
 		!o.query && n.ports[portOf(o.protocol, o.dst.port)] != nil)
 }
 
-// failure returns the translation of an ICMP error about a packet of a session (RFC 5508 §4). It
-// neither refreshes nor removes the session (RFC 5508 §4.3).
-func (n *NAT) failure(b []byte, o *outline, dir direction) (m Match, v Verdict) {
+// translateError returns the translation of an ICMP error about a packet of a session (RFC 5508
+// §4). It neither refreshes nor removes the session (RFC 5508 §4.3).
+func (n *NAT) translateError(b []byte, o *outline, dir direction) (m Match, v Verdict) {
 	const quoteAt = 8
 	quote := o.transport[quoteAt:]
 	// RFC 5508 §4.1: the checksums of the message and of the quoted header must be valid, and IP
@@ -319,7 +319,7 @@ func (n *NAT) failure(b []byte, o *outline, dir direction) (m Match, v Verdict) 
 		return m, Malformed
 	}
 	q, v := read(quote, true)
-	if v != Translate || q.failure {
+	if v != Translate || q.isError {
 		return m, Unsupported // RFC 1122 §3.2.2: no error about an error
 	}
 	// The quoted packet went in the other direction.
@@ -329,15 +329,15 @@ func (n *NAT) failure(b []byte, o *outline, dir direction) (m Match, v Verdict) 
 		if from.addr != n.outside {
 			return m, Untranslated
 		}
-		s = n.foreign[pair(endpoint{port: from.port}, to, q.protocol)]
+		s = n.outsideSessions[pair(endpoint{port: from.port}, to, q.protocol)]
 	} else {
-		s = n.inside[pair(to, from, q.protocol)]
+		s = n.insideSessions[pair(to, from, q.protocol)]
 	}
 	if s == nil {
 		return m, Untranslated
 	}
 	m = n.match(b, o, s, dir)
-	m.failure, m.quoted = true, size
+	m.isError, m.quoted = true, size
 	return m, Translate
 }
 
@@ -345,9 +345,9 @@ func (n *NAT) failure(b []byte, o *outline, dir direction) (m Match, v Verdict) 
 // for its session. It updates checksums, and a wrong checksum stays wrong.
 func (m *Match) Apply(now clock.Time, b []byte) {
 	s := m.session
-	if m.failure {
+	if m.isError {
 		m.nat.packets[m.dir]++
-		m.applyFailure(b)
+		m.applyError(b)
 		return
 	}
 	m.nat.touch(now, s, m.dir, m.flags)
@@ -385,9 +385,9 @@ func put(b []byte, size, addrAt, portAt int, e endpoint, c *change) {
 	}
 }
 
-// applyFailure translates an ICMP error. In the quoted packet, it restores the addresses that the
+// applyError translates an ICMP error. In the quoted packet, it restores the addresses that the
 // packet's sender used (RFC 5508 §4.2).
-func (m *Match) applyFailure(b []byte) {
+func (m *Match) applyError(b []byte) {
 	s := m.session
 	message := b[m.size:]
 	quote := message[8:]

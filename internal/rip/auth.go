@@ -166,11 +166,11 @@ func authenticate(keys []Key, b []byte) (a authentication, body []byte, r Refusa
 	}
 	switch {
 	case kind == 0 && len(keys) == 0:
-		return a, b[header2:], Taken
+		return a, b[header2:], Accepted
 	case kind == 0:
 		return a, nil, RefusedNoAuth
 	case len(keys) == 0:
-		return a, nil, RefusedAuthUnasked
+		return a, nil, RefusedAuthUnexpected
 	}
 	want := authDigest
 	if keys[0].Algorithm == Password {
@@ -192,14 +192,14 @@ func checkPassword(keys []Key, b []byte) (a authentication, body []byte, r Refus
 		copy(secret[:], keys[i].Secret)
 		if subtle.ConstantTimeCompare(secret[:], given) == 1 {
 			a.key = &keys[i]
-			return a, b[header2+EntrySize2:], Taken
+			return a, b[header2+EntrySize2:], Accepted
 		}
 	}
 	return a, nil, RefusedPassword
 }
 
-// checkDigest checks the key and digest of a message (RFC 4822). The method follows checks the
-// sequence number.
+// checkDigest checks the key and digest of a message (RFC 4822). The method checkSequence checks
+// the sequence number.
 func checkDigest(keys []Key, b []byte) (a authentication, body []byte, r Refusal) {
 	offset := int(binary.BigEndian.Uint16(b[header2+4:]))
 	id, size := b[header2+6], int(b[header2+7])
@@ -222,7 +222,7 @@ func checkDigest(keys []Key, b []byte) (a authentication, body []byte, r Refusal
 	if !hmac.Equal(a.key.digest(b[:offset+trailerLen]), given) {
 		return a, nil, RefusedDigest
 	}
-	return a, b[header2+EntrySize2 : offset], Taken
+	return a, b[header2+EntrySize2 : offset], Accepted
 }
 
 // ParseAlgorithm returns the algorithm with this name.

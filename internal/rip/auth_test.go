@@ -42,7 +42,8 @@ func signed(tb testing.TB, cfg rip.Config, after time.Duration) []byte {
 // hear2 delivers a route to the Speaker, so that it has one to announce.
 func (x *bench2) hear2(tb testing.TB) {
 	tb.Helper()
-	require.Equal(tb, rip.Taken, x.say(c, rip.Port, message2(tb, rip.Response, 2, "10.5.0.0/16=1")))
+	require.Equal(tb, rip.Accepted, x.say(c, rip.Port, message2(tb, rip.Response, 2,
+		"10.5.0.0/16=1")))
 }
 
 // RFC 2453 §4.1: the first entry contains the password.
@@ -89,7 +90,7 @@ func TestAlgorithmsAgree(t *testing.T) {
 			}
 			m := signed(t, keyed(key(3, a, secret)), 0)
 			x := newBench2(t, keyed(key(3, a, secret)))
-			require.Equal(t, rip.Taken, x.say(b, rip.Port, m))
+			require.Equal(t, rip.Accepted, x.say(b, rip.Port, m))
 			assert.Contains(t, x.learned(), "10.5.0.0/16 via 10.0.0.2 cost 3")
 
 			wrong, want := newBench2(t, keyed(key(3, a, "ebb"))), rip.RefusedDigest
@@ -117,13 +118,13 @@ func TestAuthenticationRefused(t *testing.T) {
 		return e
 	}
 	other := newBench2(t, keyed())
-	assert.Equal(t, rip.RefusedAuthUnasked, other.say(b, rip.Port, m))
-	assert.Equal(t, rip.RefusedAuthUnasked, other.say(b, rip.Port, password))
+	assert.Equal(t, rip.RefusedAuthUnexpected, other.say(b, rip.Port, m))
+	assert.Equal(t, rip.RefusedAuthUnexpected, other.say(b, rip.Port, password))
 	for name, row := range map[string]struct {
 		b    []byte
 		want rip.Refusal
 	}{
-		"as it is":              {m, rip.Taken},
+		"unchanged":             {m, rip.Accepted},
 		"none":                  {plain, rip.RefusedNoAuth},
 		"a header":              {plain[:4], rip.RefusedNoAuth},
 		"version 1":             {old, rip.RefusedVersion},
@@ -131,7 +132,7 @@ func TestAuthenticationRefused(t *testing.T) {
 		"another key id":        {edit(10, 1), rip.RefusedKeyID},
 		"another digest length": {edit(11, 1), rip.RefusedTrailer},
 		"another offset":        {edit(9, 1), rip.RefusedTrailer},
-		"an offset of nothing":  {edit(9, m[9]), rip.RefusedTrailer},
+		"offset 0":              {edit(9, m[9]), rip.RefusedTrailer},
 		"cut short":             {m[:len(m)-1], rip.RefusedTrailer},
 		"no trailer":            {m[:24], rip.RefusedTrailer},
 		"another trailer":       {edit(len(m)-17, 2), rip.RefusedTrailer},
@@ -141,7 +142,7 @@ func TestAuthenticationRefused(t *testing.T) {
 	} {
 		x := newBench2(t, keyed(md5key))
 		assert.Equal(t, row.want, x.say(b, rip.Port, row.b), name)
-		assert.Equal(t, row.want == rip.Taken, len(x.learned()) > 0, name)
+		assert.Equal(t, row.want == rip.Accepted, len(x.learned()) > 0, name)
 	}
 }
 
@@ -149,8 +150,8 @@ func TestAuthenticationRefused(t *testing.T) {
 func TestSeveralKeys(t *testing.T) {
 	old, fresh := key(1, rip.KeyedMD5, "ebb"), key(2, rip.HMACSHA1, "flow")
 	x := newBench2(t, keyed(fresh, old))
-	assert.Equal(t, rip.Taken, x.say(b, rip.Port, signed(t, keyed(old), 0)))
-	assert.Equal(t, rip.Taken, x.say(b, rip.Port, signed(t, keyed(fresh), 0)))
+	assert.Equal(t, rip.Accepted, x.say(b, rip.Port, signed(t, keyed(old), 0)))
+	assert.Equal(t, rip.Accepted, x.say(b, rip.Port, signed(t, keyed(fresh), 0)))
 	x.wait(0)
 	m := signed(t, keyed(fresh, old), 0)
 	assert.Equal(t, byte(2), m[10])
@@ -163,15 +164,16 @@ func TestSequenceNumbers(t *testing.T) {
 	first, later := signed(t, keyed(one), 0), signed(t, keyed(one), 10*time.Second)
 	assert.Equal(t, uint32(1010), binary.BigEndian.Uint32(later[12:]))
 	x := newBench2(t, keyed(one, two))
-	assert.Equal(t, rip.Taken, x.say(b, rip.Port, later))
-	assert.Equal(t, rip.Taken, x.say(b, rip.Port, later))
+	assert.Equal(t, rip.Accepted, x.say(b, rip.Port, later))
+	assert.Equal(t, rip.Accepted, x.say(b, rip.Port, later))
 	assert.Equal(t, rip.RefusedSequence, x.say(b, rip.Port, first))
-	assert.Equal(t, rip.Taken, x.say(b, rip.Port, signed(t, keyed(two), 0)), "of another key")
+	assert.Equal(t, rip.Accepted, x.say(b, rip.Port, signed(t, keyed(two), 0)),
+		"each key has its own sequence number")
 
 	t.Log("# a neighbor that was silent for longer than the route timeout may have restarted")
 	x.wait(180*time.Second + 1)
-	assert.Equal(t, rip.Taken, x.say(b, rip.Port, first))
-	assert.Equal(t, rip.Taken, x.say(b, rip.Port, later))
+	assert.Equal(t, rip.Accepted, x.say(b, rip.Port, first))
+	assert.Equal(t, rip.Accepted, x.say(b, rip.Port, later))
 	assert.Equal(t, rip.RefusedSequence, x.say(b, rip.Port, first))
 	for _, r := range x.Refused() {
 		assert.Equal(t, "sequence number decreased", r.Reason.String())
@@ -229,7 +231,7 @@ func TestAnswersHaveAtMost512Bytes(t *testing.T) {
 	sealed := signed(t, keyed(key(0, rip.Password, "tide")), 0)
 	sealed = append(sealed[:4+20:4+20], ask[4:]...)
 	sealed[0] = byte(rip.Request)
-	require.Equal(t, rip.Taken, x.say(b, 1234, sealed))
+	require.Equal(t, rip.Accepted, x.say(b, 1234, sealed))
 	var sizes []int
 	for _, m := range x.fetch() {
 		sizes = append(sizes, len(m.Payload))
@@ -249,10 +251,10 @@ func TestFewerEntriesOnANarrowLink(t *testing.T) {
 	x.Start(x.now)
 	messages := x.fetch()
 	assert.Len(t, messages[1].Payload, 4+20+20+20, "one entry")
-	assert.Len(t, messages[2].Payload, 4+20+20+20, "and the other")
+	assert.Len(t, messages[2].Payload, 4+20+20+20, "the second message has the other routes")
 }
 
-func TestKeysAreJudged(t *testing.T) {
+func TestInvalidKeys(t *testing.T) {
 	for want, keys := range map[string][]rip.Key{
 		"the key has no secret":     {key(1, rip.KeyedMD5, "")},
 		"both a password and a key": {key(1, rip.KeyedMD5, "a"), key(0, rip.Password, "b")},

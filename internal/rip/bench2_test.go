@@ -64,7 +64,8 @@ func newStill2(tb testing.TB, cfg rip.Config) *bench2 {
 // form of entries2.
 func (x *bench2) hear(from netip.Addr, entries string) {
 	x.tb.Helper()
-	require.Equal(x.tb, rip.Taken, x.say(from, rip.Port, message2(x.tb, rip.Response, 2, entries)))
+	require.Equal(x.tb, rip.Accepted, x.say(from, rip.Port, message2(x.tb, rip.Response, 2,
+		entries)))
 }
 
 // say delivers a message to the Speaker and returns the result.
@@ -128,7 +129,7 @@ func (x *bench2) sent() (lines []string) {
 			continue
 		}
 		p, r := rip.ParsePacket2(m.Payload, nil)
-		require.Equal(x.tb, rip.Taken, r)
+		require.Equal(x.tb, rip.Accepted, r)
 		if p.Version == 1 {
 			line += " v1"
 		}

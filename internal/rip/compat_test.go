@@ -62,7 +62,7 @@ func TestMustBeZero(t *testing.T) {
 	copy(plain[12:16], make([]byte, 4))
 	copy(plain[32:36], make([]byte, 4))
 	x := newBench2(t, prompt())
-	require.Equal(t, rip.Taken, x.say(b, rip.Port, plain))
+	require.Equal(t, rip.Accepted, x.say(b, rip.Port, plain))
 	require.Len(t, x.learned(), 2)
 	for _, at := range []int{2, 3, 6, 7, 12, 15, 16, 19, 26, 35, 39} {
 		m := append([]byte(nil), plain...)
@@ -86,7 +86,7 @@ func TestMaskIsInferred(t *testing.T) {
 			m := rip.Packet2{Command: rip.Response, Version: version, Entries: []rip.Entry2{
 				{Family: 2, Addr: word2(netip.MustParseAddr(addr)), Metric: 1},
 			}}.Append(nil)
-			require.Equal(t, rip.Taken, x.say(b, rip.Port, m))
+			require.Equal(t, rip.Accepted, x.say(b, rip.Port, m))
 			assert.Equal(t, []string{want + " via 10.0.0.2 cost 2"}, x.learned(), addr)
 		}
 	}
@@ -94,7 +94,7 @@ func TestMaskIsInferred(t *testing.T) {
 
 // RFC 2453 §3.7 and §4.3: a router does not announce routes that a version 1 router would misread
 // on a link that may have one.
-func TestOldListenersAreNotMisled(t *testing.T) {
+func TestVersion1ListenersAreNotMisled(t *testing.T) {
 	prefixes := []string{
 		"10.7.1.0/24", "10.7.0.0/16", "10.7.1.4/30", "10.7.1.9/32", "10.0.0.0/8", "0.0.0.0/0",
 		"172.16.0.0/16", "172.16.5.0/24", "172.16.5.5/32", "192.168.0.0/16", "192.168.3.0/24",
@@ -122,28 +122,29 @@ func TestRequests(t *testing.T) {
 	x.sent()
 	whole := message2(t, rip.Request, 2, "*")
 	table := " 10.0.0.0/24=1 10.0.1.0/24=1 10.5.0.0/16=16#7"
-	assert.Equal(t, rip.Taken, x.say(b, rip.Port, whole))
-	assert.Equal(t, rip.Taken, x.say(b, rip.Port, whole), "two before we could answer are one")
-	assert.Equal(t, rip.Taken, x.say(b, 4000, whole))
+	assert.Equal(t, rip.Accepted, x.say(b, rip.Port, whole))
+	assert.Equal(t, rip.Accepted, x.say(b, rip.Port, whole),
+		"two requests before the response get one response")
+	assert.Equal(t, rip.Accepted, x.say(b, 4000, whole))
 	assert.Equal(t, []string{"10.0.0.2:520/0" + table, "10.0.0.2:4000/0" + table}, x.sent())
 	assert.Empty(t, x.sent())
 
 	t.Log("# some routes: in the order of the request, infinity for unknown ones")
 	some := message2(t, rip.Request, 2, "10.9.0.0/16=1 10.5.0.0/16=0 10.0.1.0/24=16")
-	assert.Equal(t, rip.Taken, x.say(b, 4000, some))
+	assert.Equal(t, rip.Accepted, x.say(b, 4000, some))
 	assert.Equal(t, []string{"10.0.0.2:4000/0 10.9.0.0/16=16 10.5.0.0/16=4 10.0.1.0/24=1"}, x.sent())
 
-	t.Log("# of nothing: no answer")
-	assert.Equal(t, rip.Taken, x.say(b, 4000, whole[:4]))
+	t.Log("# a request without entries gets no response")
+	assert.Equal(t, rip.Accepted, x.say(b, 4000, whole[:4]))
 	assert.Empty(t, x.sent())
 
 	t.Log("# the number of pending requests is bounded")
 	for i := range 64 {
-		require.Equal(t, rip.Taken, x.say(b, uint16(5000+i), whole))
+		require.Equal(t, rip.Accepted, x.say(b, uint16(5000+i), whole))
 	}
 	assert.Equal(t, rip.RefusedBusy, x.say(b, 6000, whole))
 	assert.Len(t, x.sent(), 64)
-	assert.Equal(t, rip.Taken, x.say(b, 6000, whole))
+	assert.Equal(t, rip.Accepted, x.say(b, 6000, whole))
 }
 
 // RFC 2453 §4.6: a version 1 request gets a version 1 response. A router that sends only RIP-2 does
@@ -153,9 +154,9 @@ func TestVersion1Request(t *testing.T) {
 	x := newBench2(t, prompt())
 	assert.Equal(t, rip.RefusedVersion, x.say(b, 4000, ask))
 	x = newBench2(t, modes(rip.SendCompatible, rip.ReceiveBoth))
-	require.Equal(t, rip.Taken, x.say(b, 4000, ask))
+	require.Equal(t, rip.Accepted, x.say(b, 4000, ask))
 	assert.Equal(t, []string{"10.0.0.2:4000/0 v1 10.0.0.0=1 10.0.1.0=1"}, x.sent())
-	require.Equal(t, rip.Taken, x.say(b, 4000, message2(t, rip.Request, 2, "*")))
+	require.Equal(t, rip.Accepted, x.say(b, 4000, message2(t, rip.Request, 2, "*")))
 	assert.Equal(t, []string{"10.0.0.2:4000/0 10.0.0.0/24=1 10.0.1.0/24=1"}, x.sent())
 
 	t.Log("# a router that sends only version 1, or nothing, answers accordingly")
@@ -170,13 +171,13 @@ func TestPassiveInterface(t *testing.T) {
 	cfg.Interfaces[0].Passive = true
 	x := newStill2(t, cfg)
 	x.Start(x.now)
-	assert.Len(t, x.sent(), 2, "on the other")
+	assert.Len(t, x.sent(), 2, "only the other interface sends")
 	x.hear(b, "10.5.0.0/16=3")
 	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.0.2 cost 4"}, x.learned())
 	assert.Equal(t, []string{"all/1 10.5.0.0/16=4"}, x.sent())
 	whole := message2(t, rip.Request, 2, "*")
 	assert.Equal(t, rip.RefusedSilent, x.say(b, rip.Port, whole))
-	assert.Equal(t, rip.Taken, x.say(b, 4000, whole), "a monitor is answered")
+	assert.Equal(t, rip.Accepted, x.say(b, 4000, whole), "a monitoring tool gets a response")
 	assert.Len(t, x.sent(), 1)
 	for _, line := range x.wait(time.Minute) {
 		assert.Contains(t, line, "all/1")
@@ -200,7 +201,7 @@ func TestUnicastNeighbors(t *testing.T) {
 		"10.0.1.2:520/1 10.5.0.0/16=16", "10.0.1.3:520/1 10.5.0.0/16=16", "all/0 10.5.0.0/16=4",
 	}, x.sent())
 	m := message2(t, rip.Response, 2, "10.6.0.0/16=3")
-	assert.Equal(t, rip.RefusedStranger, x.say(netip.MustParseAddr("10.0.1.9"), rip.Port, m))
+	assert.Equal(t, rip.RefusedNotNeighbor, x.say(netip.MustParseAddr("10.0.1.9"), rip.Port, m))
 }
 
 func TestGatewaysAreBounded(t *testing.T) {
@@ -214,9 +215,9 @@ func TestGatewaysAreBounded(t *testing.T) {
 		return x.Input(x.now, netip.AddrPortFrom(from, rip.Port), 0, m)
 	}
 	for i := range 1024 {
-		require.Equal(t, rip.Taken, say(i+2))
+		require.Equal(t, rip.Accepted, say(i+2))
 	}
 	assert.Equal(t, rip.RefusedTooManyNeighbors, say(2000))
 	x.wait(181 * time.Second)
-	assert.Equal(t, rip.Taken, say(2000), "in the place of those who are silent")
+	assert.Equal(t, rip.Accepted, say(2000), "a new router replaces a silent one")
 }

@@ -41,8 +41,7 @@ type Timers struct {
 	// It is at most half of Periodic. Default: none, RIPv2 and RIPng a sixth of Periodic.
 	PeriodicOffset time.Duration
 	// Timeout is the lifetime of a learned route without a refresh. It must be longer than Periodic
-	// and PeriodicOffset together. Default: 12 s, RIPv2 and RIPng
-	// 180 s.
+	// and PeriodicOffset together. Default: 12 s, RIPv2 and RIPng 180 s.
 	Timeout time.Duration
 	// Garbage is how long the Speaker announces a dead route at Infinity before it deletes the
 	// route. Default: Timeout, RIPv2 and RIPng 120 s.
@@ -82,7 +81,7 @@ type Config struct {
 	// Rand is the source of the random times. If nil, the seed is fixed.
 	Rand *rand.Rand
 	// Sequence is the sequence number of authenticated messages at clock time 0. It increases by
-	// one per second. Taken from the wall clock, it increases even across a restart.
+	// one per second. Accepted from the wall clock, it increases even across a restart.
 	Sequence uint32
 }
 
@@ -101,23 +100,23 @@ func (c Config) withDefaults() Config {
 // §3.10.1, those of RIPng in RFC 2080 §2.3 and §2.5.1.
 func (t Timers) WithDefaults(d Dialect) Timers {
 	if d != Course {
-		or(&t.Periodic, 30*time.Second)
-		or(&t.PeriodicOffset, t.Periodic/6)
-		or(&t.Timeout, 180*time.Second)
-		or(&t.Garbage, 120*time.Second)
-		or(&t.TriggerMax, max(5*time.Second, t.TriggerMin))
-		or(&t.TriggerMin, min(time.Second, t.TriggerMax))
-		or(&t.AskAfter, -1)
+		setDefault(&t.Periodic, 30*time.Second)
+		setDefault(&t.PeriodicOffset, t.Periodic/6)
+		setDefault(&t.Timeout, 180*time.Second)
+		setDefault(&t.Garbage, 120*time.Second)
+		setDefault(&t.TriggerMax, max(5*time.Second, t.TriggerMin))
+		setDefault(&t.TriggerMin, min(time.Second, t.TriggerMax))
+		setDefault(&t.AskAfter, -1)
 	}
-	or(&t.Periodic, 5*time.Second)
-	or(&t.Timeout, 12*time.Second)
-	or(&t.Garbage, t.Timeout)
-	or(&t.AskAfter, t.Periodic/10)
-	or(&t.TriggerMax, t.TriggerMin)
+	setDefault(&t.Periodic, 5*time.Second)
+	setDefault(&t.Timeout, 12*time.Second)
+	setDefault(&t.Garbage, t.Timeout)
+	setDefault(&t.AskAfter, t.Periodic/10)
+	setDefault(&t.TriggerMax, t.TriggerMin)
 	return t
 }
 
-func or(d *time.Duration, usual time.Duration) {
+func setDefault(d *time.Duration, usual time.Duration) {
 	if *d == 0 {
 		*d = usual
 	}

@@ -43,7 +43,7 @@ func TestConvergenceOfRIPv2(t *testing.T) {
 				t.Logf("# converged after %v, %d messages in two minutes", w.took(begin), w.sent)
 				before := w.settled
 				w.run(20 * time.Minute)
-				assert.Equal(t, before, w.settled, "and then it keeps still")
+				assert.Equal(t, before, w.settled, "no table changes after convergence")
 				assert.Empty(t, w.wrong())
 			}
 		})
@@ -116,7 +116,7 @@ func TestCountingToInfinityOfRIPv2(t *testing.T) {
 		}
 	}
 	t.Logf("# the cost went up to %d; quiet %v after router 2 hears", worst, w.took(heard))
-	assert.Greater(t, worst, 4, "the case did arise")
+	assert.Greater(t, worst, 4, "the routers counted up")
 	assert.Less(t, worst, rip.Infinity)
 	assert.LessOrEqual(t, w.took(heard), 35*time.Second+16*5*time.Second, "16 steps, not 16 periods")
 	assert.Empty(t, w.wrong())
@@ -139,7 +139,7 @@ func TestRIPv2UnderChurnAndLoss(t *testing.T) {
 				w.run(time.Duration(rng.IntN(60)) * time.Second)
 			}
 			w.run(6 * time.Minute)
-			assert.Zero(t, w.looping(), "no circle outlives the hold time")
+			assert.Zero(t, w.looping(), "no routing loop is left")
 			w.lose = nil
 			w.run(4 * time.Minute)
 			assert.Empty(t, w.wrong())
@@ -183,7 +183,7 @@ func big(tb testing.TB, n int) (*bench2, [][]byte) {
 		}
 	}
 	for _, m := range messages {
-		require.Equal(tb, rip.Taken, x.say(b, rip.Port, m))
+		require.Equal(tb, rip.Accepted, x.say(b, rip.Port, m))
 	}
 	for _, ok := x.NextChange(); ok; _, ok = x.NextChange() {
 		continue
@@ -201,7 +201,7 @@ func TestTenThousandRoutes(t *testing.T) {
 	x.now = x.Deadline()
 	x.Advance(x.now)
 	sent := x.fetch()
-	assert.Len(t, sent, 2*401, "all of it and two networks of ours, on both links")
+	assert.Len(t, sent, 2*401, "all routes and the router's two networks, on both links")
 	x.now = x.now.Add(180 * time.Second)
 	x.Advance(x.now)
 	gone := 0
@@ -228,7 +228,7 @@ func TestBigTableDoesNotAllocate(t *testing.T) {
 	}
 	assert.Zero(t, testing.AllocsPerRun(20, func() {
 		for _, p := range messages {
-			if x.Input(x.now, from, 0, p) != rip.Taken {
+			if x.Input(x.now, from, 0, p) != rip.Accepted {
 				t.Fatal("refused")
 			}
 		}

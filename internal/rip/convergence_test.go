@@ -49,7 +49,7 @@ func TestConvergenceAfterStart(t *testing.T) {
 			assert.LessOrEqual(t, w.took(begin), tt.within)
 			t.Logf("# converged after %v, %d messages", w.took(begin), w.sent)
 
-			t.Log("# and then it keeps still")
+			t.Log("# no table changes after convergence")
 			before := w.settled
 			w.run(time.Minute)
 			assert.Equal(t, before, w.settled)
@@ -69,7 +69,7 @@ func TestInfinityEndsTheLine(t *testing.T) {
 	assert.Empty(t, w.wrong())
 }
 
-func TestCutThatIsSeen(t *testing.T) {
+func TestCutWithInterfaceDown(t *testing.T) {
 	// When an interface goes down, the routers withdraw its routes at once. A router that lost a
 	// path requests another one when the withdrawals have passed.
 	for _, n := range []int{3, 4, 8, 15, 29} {
@@ -81,7 +81,8 @@ func TestCutThatIsSeen(t *testing.T) {
 			w.setDown(0, true)
 			w.run(time.Duration(n+1) * time.Millisecond)
 			for _, r := range w.routers {
-				assert.NotContains(t, r.routes, w.wires[0].prefix, "the news of router %d", r.id)
+				assert.NotContains(t, r.routes, w.wires[0].prefix,
+					"router %d has learned of the cut", r.id)
 			}
 			w.run(30 * time.Second)
 			assert.Empty(t, w.wrong())
@@ -98,7 +99,7 @@ func TestCutThatIsSeen(t *testing.T) {
 	}
 }
 
-func TestCutWithoutAsking(t *testing.T) {
+func TestCutWithoutRequests(t *testing.T) {
 	// As in RFC 2453, a router learns another path from a neighbor's next full update.
 	w := newNetwork(t, 8, ring(8), rip.Config{Timers: rip.Timers{AskAfter: -1}})
 	w.start()
@@ -111,7 +112,7 @@ func TestCutWithoutAsking(t *testing.T) {
 	assert.Greater(t, w.took(cut), time.Second)
 }
 
-func TestUnnoticedCut(t *testing.T) {
+func TestUndetectedCut(t *testing.T) {
 	// RFC 2453 §3.8: the timeout detects the failure, 12 s after the last update.
 	w := newNetwork(t, 5, ring(5), rip.Config{})
 	w.start()
@@ -143,7 +144,7 @@ func TestFlap(t *testing.T) {
 		w.run(30 * time.Millisecond)
 		w.setDown(2, false)
 		w.run(30 * time.Millisecond)
-		assert.Empty(t, w.wrong(), "after the news has passed")
+		assert.Empty(t, w.wrong(), "after the updates have spread")
 		assert.Zero(t, w.looping())
 	}
 	perFlap := (w.sent - sent) / flaps
@@ -151,7 +152,7 @@ func TestFlap(t *testing.T) {
 	assert.Less(t, perFlap, 120, "a flap costs messages in proportion to the network")
 }
 
-func TestNodeThatDiesAndComesBack(t *testing.T) {
+func TestNodeFailsAndRecovers(t *testing.T) {
 	w := newNetwork(t, 4, ring(4), rip.Config{})
 	w.start()
 	w.run(6 * time.Second)
@@ -182,7 +183,7 @@ func TestCountingToInfinityIsBounded(t *testing.T) {
 	cut, sent := w.now, w.sent
 	w.setDown(3, true)
 	w.run(500 * time.Microsecond)
-	assert.Contains(t, w.routers[2].routes, stub, "router 2 has not heard")
+	assert.Contains(t, w.routers[2].routes, stub, "router 2 has not learned of the loss")
 	deaf = false
 
 	worst := 0
@@ -193,14 +194,14 @@ func TestCountingToInfinityIsBounded(t *testing.T) {
 		}
 	}
 	t.Logf("# the cost went up to %d; quiet %v after the cut, %d messages", worst, w.took(cut), w.sent-sent)
-	assert.Greater(t, worst, 3, "the case did arise")
+	assert.Greater(t, worst, 3, "the routers counted up")
 	assert.Less(t, worst, rip.Infinity)
 	assert.LessOrEqual(t, w.took(cut), 40*time.Millisecond, "16 steps, not 16 periods")
 	assert.Empty(t, w.wrong())
 	assert.Zero(t, w.looping())
 }
 
-func TestLossDelaysButDoesNotPrevent(t *testing.T) {
+func TestConvergenceWithLoss(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
@@ -212,7 +213,7 @@ func TestLossDelaysButDoesNotPrevent(t *testing.T) {
 			w.run(2 * time.Second)
 			w.setDown(4, true)
 			w.run(time.Minute)
-			assert.Zero(t, w.looping(), "no circle outlives the hold time")
+			assert.Zero(t, w.looping(), "no routing loop is left")
 			w.lose = nil
 			w.run(12 * time.Second)
 			assert.Empty(t, w.wrong())
@@ -272,8 +273,8 @@ func TestSameNetworkSameMessages(t *testing.T) {
 	}
 }
 
-// TestOldAddresses builds a line of three routers as the old grammar does: each end of a link is
-// its own /32, and entries have no mask.
+// TestOldAddresses builds a line of three routers as files with the old syntax do: each end of a
+// link is its own /32, and entries have no mask.
 func TestOldAddresses(t *testing.T) {
 	w := newNetwork(t, 3, line(3), rip.Config{EntrySize: 8})
 	for _, r := range w.routers {

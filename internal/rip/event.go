@@ -65,7 +65,7 @@ func (s *Speaker) Events() []Event {
 	return e
 }
 
-func (s *Speaker) tell(e Event) {
+func (s *Speaker) addEvent(e Event) {
 	if s.watched && len(s.events) < maxEvents {
 		s.events = append(s.events, e)
 	}

@@ -10,10 +10,10 @@ import (
 func (s *Speaker) expire(now clock.Time, r *route) {
 	s.counters.Expired++
 	g := r.via
-	s.tell(Event{Kind: RouteExpired, Neighbor: g.Addr, Iface: g.Iface, Prefix: r.prefix})
+	s.addEvent(Event{Kind: RouteExpired, Neighbor: g.Addr, Iface: g.Iface, Prefix: r.prefix})
 	s.invalidate(now, r)
 	if g.routes == 0 && s.isSilent(now, g) {
-		s.tell(Event{Kind: NeighborSilent, Neighbor: g.Addr, Iface: g.Iface})
+		s.addEvent(Event{Kind: NeighborSilent, Neighbor: g.Addr, Iface: g.Iface})
 	}
 }
 
@@ -25,27 +25,27 @@ func (s *Speaker) invalidate(now clock.Time, r *route) {
 	r.setVia(nil)
 	r.cost, r.hop = Infinity, netip.Addr{}
 	s.table.schedule(r, now.Add(s.cfg.Garbage))
-	s.askLater(now)
+	s.scheduleRequests(now)
 	s.publish(now, r)
 }
 
-// askLater schedules requests to the neighbors after a route was lost. RFC 2453 §3.9.1: routers
-// send requests "to fill in their routing tables as quickly as possible", which saves up to a
-// period. A delay lets the withdrawal reach neighbors that still have the old route. The limit of
+// scheduleRequests schedules requests to the neighbors after a route was lost. RFC 2453 §3.9.1:
+// routers send requests "to fill in their routing tables as quickly as possible", which saves up to
+// a period. A delay lets the withdrawal reach neighbors that still have the old route. The limit of
 // one request per period bounds the load of a flapping link.
-func (s *Speaker) askLater(now clock.Time) {
-	tooSoon := s.asked != clock.Never && now.Sub(s.asked) < s.cfg.Periodic
-	if s.started && s.askAt == clock.Never && s.cfg.AskAfter > 0 && !tooSoon {
-		s.askAt = now.Add(s.cfg.AskAfter)
+func (s *Speaker) scheduleRequests(now clock.Time) {
+	tooSoon := s.requestedAt != clock.Never && now.Sub(s.requestedAt) < s.cfg.Periodic
+	if s.started && s.requestAt == clock.Never && s.cfg.AskAfter > 0 && !tooSoon {
+		s.requestAt = now.Add(s.cfg.AskAfter)
 	}
 }
 
-// ask schedules a request to every neighbor if a route is still missing.
-func (s *Speaker) ask(now clock.Time) {
+// requestTables schedules a request to every neighbor if a route is still missing.
+func (s *Speaker) requestTables(now clock.Time) {
 	if s.table.dead.head == nil {
 		return
 	}
-	s.asked = now
+	s.requestedAt = now
 	for _, o := range s.outlets {
 		o.request = o.port.up
 	}

@@ -18,8 +18,8 @@ func FuzzParsePacket2(f *testing.F) {
 	f.Add([]byte{2, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, r := rip.ParsePacket2(b, nil)
-		if r != rip.Taken {
-			require.Less(t, r, rip.RefusedFamily, "not that of an entry")
+		if r != rip.Accepted {
+			require.Less(t, r, rip.RefusedFamily, "the reason rejects a message, not an entry")
 			require.NotEmpty(t, r.String())
 			return
 		}
@@ -113,7 +113,7 @@ func (x *bench2) check(routes map[netip.Prefix]int) {
 			continue
 		}
 		p, r := rip.ParsePacket2(m.Payload, nil)
-		require.Equal(x.tb, rip.Taken, r)
+		require.Equal(x.tb, rip.Accepted, r)
 		for _, e := range p.Entries {
 			specific := p.Command == rip.Response && m.To != rip.Multicast
 			require.True(x.tb, specific || e.Metric <= rip.Infinity, "metric %d", e.Metric)

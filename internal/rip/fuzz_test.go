@@ -79,7 +79,8 @@ func (x *bench) check(routes map[netip.Prefix]int) {
 		require.Zero(x.tb, p.Rejected)
 		for i, e := range p.Entries {
 			require.LessOrEqual(x.tb, e.Cost, uint32(rip.Infinity))
-			require.True(x.tb, i == 0 || p.Entries[i-1].Prefix.Compare(e.Prefix) < 0, "sorted, and each once")
+			require.True(x.tb, i == 0 || p.Entries[i-1].Prefix.Compare(e.Prefix) < 0,
+				"entries are sorted and distinct")
 		}
 	}
 	require.NotEqual(x.tb, clock.Never, x.Deadline())

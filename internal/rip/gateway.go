@@ -27,8 +27,8 @@ type sequence struct {
 	last uint32
 }
 
-// enlist finds or adds a router. It returns nil if there are too many.
-func (s *Speaker) enlist(now clock.Time, n Neighbor) *gateway {
+// findOrAdd finds or adds a router. It returns nil if there are too many.
+func (s *Speaker) findOrAdd(now clock.Time, n Neighbor) *gateway {
 	if g := s.gateways[n]; g != nil {
 		return g
 	}
@@ -55,16 +55,16 @@ func (s *Speaker) isSilent(now clock.Time, g *gateway) bool {
 // noteMessage records that a router has sent a message.
 func (s *Speaker) noteMessage(now clock.Time, g *gateway) {
 	if s.isSilent(now, g) {
-		s.tell(Event{Kind: NeighborHeard, Neighbor: g.Addr, Iface: g.Iface})
+		s.addEvent(Event{Kind: NeighborHeard, Neighbor: g.Addr, Iface: g.Iface})
 	}
 	g.lastUpdate = now
 	g.port.received++
 }
 
-// follows checks and records the sequence number of an authenticated message. RFC 4822 §2: the
-// number never decreases for a key. A router that was silent for longer than Timeout may have
+// checkSequence checks and records the sequence number of an authenticated message. RFC 4822 §2:
+// the number never decreases for a key. A router that was silent for longer than Timeout may have
 // restarted, so its numbers may start again.
-func (s *Speaker) follows(now clock.Time, g *gateway, a authentication) bool {
+func (s *Speaker) checkSequence(now clock.Time, g *gateway, a authentication) bool {
 	if a.key == nil || a.key.Algorithm == Password {
 		return true
 	}
@@ -97,9 +97,8 @@ func (r *route) setVia(g *gateway) {
 }
 
 // Lost reports that a neighbor's node has failed. The Speaker withdraws the neighbor's routes at
-// once, and not when they expire. RIP itself has only the timer (RFC 2453 §3.8), because its
-// messages are not acknowledged, but the caller may know more. Later messages of the neighbor are
-// accepted again.
+// once, and not when they expire. RIP alone detects a failure only by the timeout (RFC 2453 §3.8),
+// because its messages are not acknowledged. Later messages of the neighbor are accepted again.
 func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 	g := s.gateways[Neighbor{addr, iface}]
 	if g == nil {
@@ -115,7 +114,7 @@ func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 		r = next
 	}
 	if had {
-		s.tell(Event{Kind: NeighborSilent, Neighbor: g.Addr, Iface: g.Iface})
+		s.addEvent(Event{Kind: NeighborSilent, Neighbor: g.Addr, Iface: g.Iface})
 	}
 }
 
@@ -128,8 +127,8 @@ func (s *Speaker) Found(addr netip.Addr, iface int) {
 		return
 	}
 	for _, o := range s.outlets {
-		if o.iface == iface && o.port.up && (o.to.Addr() == addr || !o.port.listed) {
-			o.introduce()
+		if o.iface == iface && o.port.up && (o.to.Addr() == addr || !o.port.neighborsOnly) {
+			o.scheduleInitial()
 		}
 	}
 }
@@ -143,8 +142,8 @@ func (s *Speaker) Inherit(now clock.Time, old *Speaker) {
 	for key, g := range old.gateways {
 		is := s.gateways[key]
 		if is == nil && s.cfg.Dialect != Course && g.Iface < len(s.ports) &&
-			s.ports[g.Iface].isOnLink(g.Addr) && !s.ports[g.Iface].listed {
-			is = s.enlist(now, g.Neighbor)
+			s.ports[g.Iface].isOnLink(g.Addr) && !s.ports[g.Iface].neighborsOnly {
+			is = s.findOrAdd(now, g.Neighbor)
 		}
 		if is != nil {
 			is.lastUpdate, is.version, is.sequences = g.lastUpdate, g.version, g.sequences
@@ -163,8 +162,8 @@ func (s *Speaker) inherit(now clock.Time, old *route) {
 	}
 	r.installed = old.installed
 	if r.isOwn() {
-		if r.installed && !r.unsaid { // the routing table still contains the learned route
-			r.unsaid = true
+		if r.installed && !r.pending { // the routing table still contains the learned route
+			r.pending = true
 			s.changes = append(s.changes, r)
 		}
 		return

@@ -133,9 +133,9 @@ func (f *Interface) entries() int {
 // port is the state of one interface.
 type port struct {
 	Interface
-	most   int // maximum number of entries in a message
-	up     bool
-	listed bool // the interface has configured neighbors, and accepts messages only from them
+	most          int // maximum number of entries in a message
+	up            bool
+	neighborsOnly bool // the interface accepts messages only from configured neighbors
 
 	sent, sentEntries uint64
 	received          uint64
@@ -206,10 +206,10 @@ func (p *port) broadcast() netip.Addr {
 	return addrOf(word(a) | ^uint32(0)>>p.Addr.Bits())
 }
 
-// tellable reports whether version 1 routers on the link interpret a prefix correctly. RFC 2453
-// §3.7 and §4.3: they misread subnets of other networks, subnets with another mask than the link's,
-// and supernets. The Speaker omits such prefixes and does not summarize them.
-func (p *port) tellable(prefix netip.Prefix) bool {
+// validForVersion1 reports whether version 1 routers on the link interpret a prefix correctly. RFC
+// 2453 §3.7 and §4.3: they misread subnets of other networks, subnets with another mask than the
+// link's, and supernets. The Speaker omits such prefixes and does not summarize them.
+func (p *port) validForVersion1(prefix netip.Prefix) bool {
 	if prefix.Bits() == 0 {
 		return true
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Input processes a received message. It returns Taken if it accepted the message. Otherwise it
+// Input processes a received message. It returns Accepted if it accepted the message. Otherwise it
 // counts the refusal by its reason: the sender (RFC 2453 §3.9.2 requires a valid neighbor) or the
 // format. In RIPng the caller rejects messages from port 521 whose hop limit is not 255
 // (RefusedHopLimit, RFC 2080 §2.4.2).
@@ -21,7 +21,7 @@ func (s *Speaker) Input(now clock.Time, from netip.AddrPort, iface int, payload 
 	default:
 		r = s.inputCourse(now, from.Addr(), iface, payload)
 	}
-	if r == Taken {
+	if r == Accepted {
 		return r
 	}
 	return s.Refuse(from, iface, r)
@@ -32,7 +32,7 @@ func (s *Speaker) Refuse(from netip.AddrPort, iface int, r Refusal) Refusal {
 	if g := s.gateways[Neighbor{from.Addr(), iface}]; g != nil {
 		g.refused++
 	}
-	s.tell(Event{Kind: MessageRefused, Neighbor: from.Addr(), Iface: iface, Reason: r})
+	s.addEvent(Event{Kind: MessageRefused, Neighbor: from.Addr(), Iface: iface, Reason: r})
 	s.refused[r]++
 	return r
 }
@@ -40,7 +40,7 @@ func (s *Speaker) Refuse(from netip.AddrPort, iface int, r Refusal) Refusal {
 func (s *Speaker) inputCourse(now clock.Time, from netip.Addr, iface int, payload []byte) Refusal {
 	g := s.gateways[Neighbor{from, iface}]
 	if g == nil {
-		return RefusedStranger
+		return RefusedNotNeighbor
 	}
 	if !g.port.up {
 		return RefusedInterface
@@ -59,7 +59,7 @@ func (s *Speaker) inputCourse(now clock.Time, from netip.Addr, iface int, payloa
 		if g.outlet != nil {
 			g.outlet.full = true
 		}
-		return Taken
+		return Accepted
 	}
 	s.counters.ResponsesIn++
 	g.responses++
@@ -82,7 +82,7 @@ func (s *Speaker) inputCourse(now clock.Time, from netip.Addr, iface int, payloa
 			s.learn(now, g, e)
 		}
 	}
-	return Taken
+	return Accepted
 }
 
 // isDestination reports whether p can be the destination of a route (RFC 2453 §3.9.2: "unicast; not
@@ -144,12 +144,12 @@ func (s *Speaker) admit(from netip.AddrPort, iface int, b []byte) (p *port, m Pa
 		return nil, m, RefusedInterface
 	}
 	p = s.ports[iface]
-	if r = s.judgeSender(p, from.Addr(), iface); r != Taken {
+	if r = s.checkSender(p, from.Addr(), iface); r != Accepted {
 		return nil, m, r
 	}
 	m, r = parseHeader2(b)
 	switch {
-	case r != Taken:
+	case r != Accepted:
 	case !p.accepts(m.Version):
 		r = RefusedVersion
 	case m.Command == Response && from.Port() != p.udp():
@@ -162,31 +162,31 @@ func (s *Speaker) admit(from netip.AddrPort, iface int, b []byte) (p *port, m Pa
 // authentication, and contents.
 func (s *Speaker) input2(now clock.Time, from netip.AddrPort, iface int, b []byte) Refusal {
 	p, m, r := s.admit(from, iface, b)
-	if r != Taken {
+	if r != Accepted {
 		return r
 	}
 	body := b[header2:]
 	var auth authentication
 	if m.Version > 1 {
-		if auth, body, r = authenticate(p.Keys, b); r != Taken {
+		if auth, body, r = authenticate(p.Keys, b); r != Accepted {
 			return r
 		}
 	}
-	if m.Entries, r = parseEntries2(body, s.parsed2); r != Taken {
+	if m.Entries, r = parseEntries2(body, s.parsed2); r != Accepted {
 		return r
 	}
 	s.parsed2 = m.Entries
-	if m.Version == 1 && !isZeroWhereItMust(b, m.Entries) {
+	if m.Version == 1 && !mustBeZeroFieldsAreZero(b, m.Entries) {
 		return RefusedMustBeZero
 	}
 	if m.Command == Request && auth.key == nil {
 		return s.requested(p, from, iface, m) // the client need not be a known router
 	}
-	g := s.enlist(now, Neighbor{from.Addr(), iface})
+	g := s.findOrAdd(now, Neighbor{from.Addr(), iface})
 	if g == nil {
 		return RefusedTooManyNeighbors
 	}
-	if !s.follows(now, g, auth) {
+	if !s.checkSequence(now, g, auth) {
 		return RefusedSequence
 	}
 	s.noteMessage(now, g)
@@ -196,11 +196,11 @@ func (s *Speaker) input2(now clock.Time, from netip.AddrPort, iface int, b []byt
 		return s.requested(p, from, iface, m)
 	}
 	s.responded(now, g, m)
-	return Taken
+	return Accepted
 }
 
-// judgeSender checks the source (RFC 2453 §3.9.2): another node on the link.
-func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
+// checkSender checks the source (RFC 2453 §3.9.2): another node on the link.
+func (s *Speaker) checkSender(p *port, from netip.Addr, iface int) Refusal {
 	if from.Is6() != p.isIPv6() {
 		return RefusedOffLink
 	}
@@ -212,13 +212,13 @@ func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
 	}
 	switch g := s.gateways[Neighbor{from, iface}]; {
 	case g != nil && g.configured:
-		return Taken
-	case p.listed:
-		return RefusedStranger
+		return Accepted
+	case p.neighborsOnly:
+		return RefusedNotNeighbor
 	case !p.isOnLink(from):
 		return RefusedOffLink
 	}
-	return Taken
+	return Accepted
 }
 
 // responded processes the entries of a response.
@@ -227,7 +227,7 @@ func (s *Speaker) responded(now clock.Time, g *gateway, m Packet2) {
 	g.responses++
 	s.counters.EntriesIn += uint64(len(m.Entries))
 	for i := range m.Entries {
-		if e, r := g.entry(&m.Entries[i]); r == Taken {
+		if e, r := g.entry(&m.Entries[i]); r == Accepted {
 			s.learn(now, g, &e)
 		} else {
 			s.refused[r]++
@@ -267,7 +267,7 @@ func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
 			e.NextHop = hop
 		}
 	}
-	return e, Taken
+	return e, Accepted
 }
 
 // reply is a response with encoded entries of EntrySize2 bytes.
@@ -285,7 +285,7 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 	s.counters.RequestsIn++
 	switch {
 	case len(m.Entries) == 0:
-		return Taken // RFC 2453 §3.9.1: "If there are no entries, no response is given."
+		return Accepted // RFC 2453 §3.9.1: "If there are no entries, no response is given."
 	case p.silentTo(from):
 		return RefusedSilent
 	case m.Version == 1 && p.Send == SendRIP2, m.Version > 1 && p.Send == SendRIP1:
@@ -323,7 +323,7 @@ func (s *Speaker) answer(o *outlet, entries []byte) Refusal {
 	}):
 		s.answers = append(s.answers, o)
 	}
-	return Taken
+	return Accepted
 }
 
 // metric returns the table's metric for the destination of an entry.
@@ -349,7 +349,7 @@ func (s *Speaker) metric(p *port, w *Entry2) uint32 {
 // other addresses, which RFC 2080 §2.4.1 allows for diagnosis, are therefore rejected.
 func (s *Speaker) inputNG(now clock.Time, from netip.AddrPort, iface int, b []byte) Refusal {
 	p, m, r := s.admit(from, iface, b)
-	if r != Taken {
+	if r != Accepted {
 		return r
 	}
 	entries := b[header2:]
@@ -359,7 +359,7 @@ func (s *Speaker) inputNG(now clock.Time, from netip.AddrPort, iface int, b []by
 	if m.Command == Request && from.Port() != p.udp() {
 		return s.requestedNG(p, from, iface, entries) // the client is a tool and not a router
 	}
-	g := s.enlist(now, Neighbor{from.Addr(), iface})
+	g := s.findOrAdd(now, Neighbor{from.Addr(), iface})
 	if g == nil {
 		return RefusedTooManyNeighbors
 	}
@@ -370,7 +370,7 @@ func (s *Speaker) inputNG(now clock.Time, from netip.AddrPort, iface int, b []by
 		return s.requestedNG(p, from, iface, entries)
 	}
 	s.respondedNG(now, g, entries)
-	return Taken
+	return Accepted
 }
 
 // respondedNG processes the entries of a response (RFC 2080 §2.4.2).
@@ -389,10 +389,10 @@ func (s *Speaker) respondedNG(now clock.Time, g *gateway, entries []byte) {
 		}
 		s.counters.EntriesIn++
 		e, r := w.decode()
-		if r == Taken && hop == g.port.Addr.Addr() && e.Cost < Infinity {
+		if r == Accepted && hop == g.port.Addr.Addr() && e.Cost < Infinity {
 			r = RefusedNextHop
 		}
-		if r != Taken {
+		if r != Accepted {
 			s.refused[r]++
 			continue
 		}
@@ -408,7 +408,7 @@ func (s *Speaker) requestedNG(p *port, from netip.AddrPort, iface int, entries [
 	o := &outlet{to: from, iface: iface, port: p, version: versionNG}
 	switch {
 	case len(entries) == 0:
-		return Taken // a request without entries gets no response
+		return Accepted // a request without entries gets no response
 	case p.silentTo(from):
 		return RefusedSilent
 	}

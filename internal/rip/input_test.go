@@ -27,14 +27,14 @@ func TestResponseAgainstAKnownRoute(t *testing.T) {
 	}{
 		{"the same from the same", b, 3, nil},
 		{"better from the same", b, 1, []string{p + " via 10.0.0.2 cost 2"}},
-		{"worse from the same: it knows best", b, 9, []string{p + " via 10.0.0.2 cost 10"}},
-		{"15 from the same is out of reach for us", b, 15, []string{p + " gone"}},
-		{"16 from the same kills it at once", b, 16, []string{p + " gone"}},
+		{"worse from the same is accepted", b, 9, []string{p + " via 10.0.0.2 cost 10"}},
+		{"15 from the same is unreachable with the link's cost", b, 15, []string{p + " gone"}},
+		{"16 from the same removes the route at once", b, 16, []string{p + " gone"}},
 		{"better from another", c, 2, []string{p + " via 10.0.1.2 cost 3"}},
 		{"equal from another does not flap", c, 3, nil},
 		{"worse from another", c, 4, nil},
 		{"16 from another", c, 16, nil},
-		{"17 from the same is no cost", b, 17, nil},
+		{"17 from the same is invalid", b, 17, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestResponseAboutAnUnknownRoute(t *testing.T) {
 	}
 }
 
-func TestOneBadEntryCostsOnlyItself(t *testing.T) {
+func TestInvalidEntryIsSkipped(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	message := response(t, 12, "10.5.0.0/16=99 127.0.0.0/8=1 10.6.0.0/16=1 10.7.0.0/16=1")
 	copy(message[4+2*12+8:], []byte{255, 0, 255, 0}) // a mask that is not contiguous
@@ -140,7 +140,7 @@ func TestUnknownSendersAreRefused(t *testing.T) {
 	assert.False(t, x.Input(x.now, netip.Addr{}, 0, message))
 	assert.Empty(t, x.learned())
 	assert.Empty(t, x.sent())
-	assert.Equal(t, []rip.Refused{{Reason: rip.RefusedStranger, Count: 11}}, x.Refused())
+	assert.Equal(t, []rip.Refused{{Reason: rip.RefusedNotNeighbor, Count: 11}}, x.Refused())
 }
 
 func TestExpiryAndGarbage(t *testing.T) {
@@ -159,7 +159,7 @@ func TestExpiryAndGarbage(t *testing.T) {
 	assert.Contains(t, strings.Join(x.sent(), "\n"), "c 10.0.0.0/24=0 10.0.1.0/24=0 10.5.0.0/16=16")
 	assert.Equal(t, uint64(1), x.Counters().Expired)
 
-	t.Log("# it is announced as dead until it is forgotten")
+	t.Log("# the route is announced at infinity until it is deleted")
 	request := []byte{0, 1, 0, 0}
 	x.wait(30*time.Second - 1)
 	x.sent()
@@ -182,7 +182,7 @@ func TestDefaultTimeout(t *testing.T) {
 	assert.Equal(t, []string{"10.5.0.0/16 gone"}, x.learned())
 }
 
-func TestDeadRouteIsTakenUpAgain(t *testing.T) {
+func TestDeadRouteIsLearnedAgain(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.5.0.0/16=1")
 	x.hear(b, "10.5.0.0/16=16")
@@ -195,7 +195,7 @@ func TestDeadRouteIsTakenUpAgain(t *testing.T) {
 		x.wait(5 * time.Second)
 		x.hear(c, "10.5.0.0/16=9")
 	}
-	assert.Empty(t, x.learned(), "and no longer has a garbage time")
+	assert.Empty(t, x.learned(), "the garbage-collection timer has stopped")
 }
 
 func TestEqualCostReplacesAStaleRoute(t *testing.T) {
@@ -206,16 +206,16 @@ func TestEqualCostReplacesAStaleRoute(t *testing.T) {
 	x.learned()
 	x.wait(6 * time.Second)
 	x.hear(c, "10.5.0.0/16=1")
-	assert.Empty(t, x.learned(), "half is not past half")
+	assert.Empty(t, x.learned(), "exactly half of the timeout is not enough")
 	x.sent()
 	x.wait(1)
 	x.hear(c, "10.5.0.0/16=1")
 	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.1.2 cost 2"}, x.learned())
 	assert.Equal(t, []string{"b 10.5.0.0/16=2", "c 10.5.0.0/16=16", "d 10.5.0.0/16=2"}, x.sent(),
-		"the poison changes sides")
+		"the other neighbor gets the poisoned route")
 }
 
-func TestEqualCostsStayPut(t *testing.T) {
+func TestEqualCostKeepsTheRoute(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.5.0.0/16=1")
 	x.learned()
@@ -233,7 +233,7 @@ func TestChangesCoalesceForTheOwner(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.5.0.0/16=1")
 	x.hear(b, "10.5.0.0/16=16")
-	assert.Empty(t, x.learned(), "come and gone before it was asked for")
+	assert.Empty(t, x.learned(), "added and removed between two calls")
 	x.hear(b, "10.5.0.0/16=1")
 	x.hear(c, "10.5.0.0/16=0")
 	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.1.2 cost 1"}, x.learned())
@@ -242,15 +242,17 @@ func TestChangesCoalesceForTheOwner(t *testing.T) {
 func TestTableIsBounded(t *testing.T) {
 	x := newBench(t, rip.Config{MaxRoutes: 5})
 	x.hear(b, "10.1.0.0/16=1 10.2.0.0/16=1 10.3.0.0/16=1 10.4.0.0/16=1 10.5.0.0/16=1")
-	assert.Len(t, x.learned(), 3, "two places are our own networks'")
+	assert.Len(t, x.learned(), 3, "the router's networks take two of five places")
 	assert.Equal(t, []rip.Refused{{Reason: rip.RefusedTableFull, Count: 2}}, x.Refused())
 	x.hear(c, "10.1.0.0/16=0")
-	assert.Equal(t, []string{"10.1.0.0/16 via 10.0.1.2 cost 1"}, x.learned(), "what is there still changes")
+	assert.Equal(t, []string{"10.1.0.0/16 via 10.0.1.2 cost 1"}, x.learned(),
+		"known routes still change")
 	x.local("172.16.0.0/12", -1, true)
-	assert.Contains(t, strings.Join(x.sent(), " "), "172.16.0.0/12=0", "our own always fits")
+	assert.Contains(t, strings.Join(x.sent(), " "), "172.16.0.0/12=0",
+		"the router's networks always fit")
 }
 
-func TestWidthFollowsTheNeighbor(t *testing.T) {
+func TestEntrySizeFollowsTheNeighbor(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	x.local("192.168.0.1/32", 2, true)
 	x.sent()
@@ -289,10 +291,11 @@ func TestWidthFollowsTheNeighbor(t *testing.T) {
 	assert.Equal(t, 12, width(b))
 }
 
-func TestOldWidthByConfiguration(t *testing.T) {
+func TestConfiguredOldEntrySize(t *testing.T) {
 	x := newStill(t, rip.Config{EntrySize: 8})
 	x.Start(x.now)
-	assert.Equal(t, []string{"b ?", "c ?", "d ?"}, x.sent(), "only networks here, nothing to say")
+	assert.Equal(t, []string{"b ?", "c ?", "d ?"}, x.sent(),
+		"entries without a mask cannot describe these networks")
 	x.local("192.168.0.1/32", 0, true)
 	x.hear(b, "192.168.0.2/32=0") // the Speaker accepts 12-byte entries, but answers with 8-byte ones
 	var m rip.Message
@@ -310,7 +313,7 @@ func TestRefreshDoesNotAllocate(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		x.now++
 		if !x.Input(x.now, b, 0, message) || x.Output(x.now, &m) {
-			t.Fatal("a refresh is taken and is not news")
+			t.Fatal("a refresh is accepted and is not a change")
 		}
 	}))
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// TestANeighborThatWasLostByMistake checks that the Speaker requests withdrawn routes at once, and
+// TestNeighborLostByMistake checks that the Speaker requests withdrawn routes at once, and
 // does not wait for the next periodic update.
-func TestANeighborThatWasLostByMistake(t *testing.T) {
+func TestNeighborLostByMistake(t *testing.T) {
 	x := newBench(t, rip.Config{Timers: rip.Timers{
 		Periodic: time.Hour, Timeout: 10 * time.Hour, AskAfter: time.Second,
 	}})
@@ -20,7 +20,7 @@ func TestANeighborThatWasLostByMistake(t *testing.T) {
 	x.sent()
 	x.learned()
 	x.Found(b, 0)
-	assert.Empty(t, x.sent(), "it was never lost")
+	assert.Empty(t, x.sent(), "the neighbor was never lost")
 
 	for range 2 { // the Speaker repeats an unanswered request, even within a period
 		x.Lost(x.now, b, 0)
@@ -28,7 +28,7 @@ func TestANeighborThatWasLostByMistake(t *testing.T) {
 		x.sent()
 		x.learned()
 		x.Found(c, 0)
-		assert.Empty(t, x.sent(), "it is not on that link")
+		assert.Empty(t, x.sent(), "the neighbor is not on that link")
 		x.Found(b, 0)
 		assert.Equal(t, []string{"b ?"}, x.sent()[:1])
 		x.hear(b, "10.9.0.0/24=1")

@@ -43,7 +43,7 @@ func parseHeader2(b []byte) (p Packet2, r Refusal) {
 	case p.Command != Request && p.Command != Response:
 		return p, RefusedCommand
 	}
-	return p, Taken
+	return p, Accepted
 }
 
 // parseEntries2 parses the entries, at most 25 (RFC 2453 §3.6).
@@ -59,13 +59,13 @@ func parseEntries2(b []byte, scratch []Entry2) ([]Entry2, Refusal) {
 			NextHop: binary.BigEndian.Uint32(b[12:]), Metric: binary.BigEndian.Uint32(b[16:]),
 		})
 	}
-	return entries, Taken
+	return entries, Accepted
 }
 
-// isZeroWhereItMust checks the zero fields of a version 1 message. RFC 1058 §3.4 discards a message
-// "if any of the fields described above as must be zero contain a nonzero value". Later versions
-// use these fields, or ignore them.
-func isZeroWhereItMust(b []byte, entries []Entry2) bool {
+// mustBeZeroFieldsAreZero checks the zero fields of a version 1 message. RFC 1058 §3.4 discards a
+// message "if any of the fields described above as must be zero contain a nonzero value". Later
+// versions use these fields, or ignore them.
+func mustBeZeroFieldsAreZero(b []byte, entries []Entry2) bool {
 	if b[2]|b[3] != 0 {
 		return false
 	}
@@ -100,8 +100,8 @@ func (p Packet2) Append(b []byte) []byte {
 	return b
 }
 
-// askForAll is the entry of a request for the whole table (RFC 2453 §3.9.1).
-var askForAll = Entry2{Metric: Infinity}
+// requestAll is the entry of a request for the whole table (RFC 2453 §3.9.1).
+var requestAll = Entry2{Metric: Infinity}
 
 func addrOf(a uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(a >> 24), byte(a >> 16), byte(a >> 8), byte(a)})

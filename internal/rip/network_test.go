@@ -61,8 +61,8 @@ func (w *wire) end(r *router) int {
 	return slices.IndexFunc(r.ports, func(p port) bool { return p.wire == w })
 }
 
-// parcel is a message in flight.
-type parcel struct {
+// inFlight is a message in flight.
+type inFlight struct {
 	at      clock.Time
 	seq     int
 	to      *router
@@ -72,14 +72,14 @@ type parcel struct {
 	wire    *wire
 }
 
-type flight []parcel
+type flight []inFlight
 
 func (f flight) Len() int { return len(f) }
 func (f flight) Less(i, j int) bool {
 	return f[i].at < f[j].at || f[i].at == f[j].at && f[i].seq < f[j].seq
 }
 func (f flight) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
-func (f *flight) Push(x any)   { *f = append(*f, x.(parcel)) }
+func (f *flight) Push(x any)   { *f = append(*f, x.(inFlight)) }
 func (f *flight) Pop() any {
 	last := len(*f) - 1
 	p := (*f)[last]
@@ -160,7 +160,7 @@ func (w *network) drain(r *router) {
 	for c, ok := r.speaker.NextChange(); ok; c, ok = r.speaker.NextChange() {
 		w.settled = w.now
 		if c.Gone {
-			require.Contains(w.tb, r.routes, c.Prefix, "gone, but never there")
+			require.Contains(w.tb, r.routes, c.Prefix, "a removed route was installed")
 			delete(r.routes, c.Prefix)
 		} else {
 			r.routes[c.Prefix] = c
@@ -177,7 +177,7 @@ func (w *network) drain(r *router) {
 		if p.wire.broken || w.lose != nil && w.lose(r, p.peer, m.Payload) {
 			continue
 		}
-		heap.Push(&w.flying, parcel{
+		heap.Push(&w.flying, inFlight{
 			at: w.now.Add(w.delay), seq: w.sent, to: p.peer, from: p.addr,
 			iface: p.wire.end(p.peer), payload: slices.Clone(m.Payload), wire: p.wire,
 		})
@@ -210,10 +210,11 @@ func (w *network) run(d time.Duration) {
 			due.speaker.Advance(w.now)
 			w.drain(due)
 		case len(w.flying) > 0 && w.flying[0].at == next && next < until:
-			p := heap.Pop(&w.flying).(parcel)
+			p := heap.Pop(&w.flying).(inFlight)
 			if !p.wire.down && !p.wire.broken {
 				from := netip.AddrPortFrom(p.from, w.udp)
-				require.Equal(w.tb, rip.Taken, p.to.speaker.Input(w.now, from, p.iface, p.payload))
+				require.Equal(w.tb, rip.Accepted, p.to.speaker.Input(w.now, from, p.iface,
+					p.payload))
 				w.drain(p.to)
 			}
 		default:

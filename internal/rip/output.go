@@ -59,7 +59,7 @@ func (s *Speaker) next(now clock.Time, o *outlet, m *Message) bool {
 		if s.fill(o); len(s.entries) == 0 {
 			continue
 		}
-		if o.news {
+		if o.triggered {
 			s.counters.TriggeredOut++
 		}
 		s.write(now, o, Response, m)
@@ -118,7 +118,7 @@ func (s *Speaker) write2(now clock.Time, o *outlet, c Command, encoded []byte, m
 	}
 	switch {
 	case c == Request:
-		b = askForAll.Append(b) // RIPng uses the same bytes (RFC 2080 §2.4.1)
+		b = requestAll.Append(b) // RIPng uses the same bytes (RFC 2080 §2.4.1)
 	case encoded != nil:
 		b = append(b, encoded...)
 		s.count(o, len(encoded)/EntrySize2)
@@ -176,17 +176,17 @@ type outlet struct {
 	leaving bool     // the interface is going down, so announce everything at Infinity
 	answer  bool     // the outlet answers one request and is then removed
 
-	request  bool     // a request must be sent
-	full     bool     // the whole table must be sent
-	changed  []*route // changed routes to announce, in order of change
-	released bool     // the changes may be sent now
-	sending  []*route // unsent routes of the current update, sorted
-	memory   []*route // memory that triggered updates reuse
-	news     bool     // the update in sending is a triggered update
+	request   bool     // a request must be sent
+	full      bool     // the whole table must be sent
+	changed   []*route // changed routes to announce, in order of change
+	released  bool     // the changes may be sent now
+	sending   []*route // unsent routes of the current update, sorted
+	memory    []*route // memory that triggered updates reuse
+	triggered bool     // the update in sending is a triggered update
 }
 
-// unicast returns the outlet of a configured neighbor, or nil if nothing is sent to it.
-func (s *Speaker) unicast(g *gateway) *outlet {
+// unicastOutlet returns the outlet of a configured neighbor, or nil if nothing is sent to it.
+func (s *Speaker) unicastOutlet(g *gateway) *outlet {
 	o := &outlet{iface: g.Iface, port: g.port}
 	if g.port.Passive || s.cfg.Dialect != Course && g.port.Send == SendNone {
 		return nil
@@ -199,11 +199,11 @@ func (s *Speaker) unicast(g *gateway) *outlet {
 	return o
 }
 
-// everybody returns the outlet for all routers on a link (RFC 2453 §3.10). It returns nil if the
+// linkOutlet returns the outlet for all routers on a link (RFC 2453 §3.10). It returns nil if the
 // link has configured neighbors (RFC 2453 §4.5: "on NBMA networks, unicast addressing may be
 // used"), or if nothing is sent there.
-func (s *Speaker) everybody(iface int, p *port) *outlet {
-	if p.listed || p.Passive {
+func (s *Speaker) linkOutlet(iface int, p *port) *outlet {
+	if p.neighborsOnly || p.Passive {
 		return nil
 	}
 	o := &outlet{iface: iface, port: p, version: p.version()}
@@ -230,18 +230,19 @@ func (f *Interface) version() uint8 {
 	return 2
 }
 
-// introduce schedules a request and the whole table for a router that is new or running again.
-func (o *outlet) introduce() { o.request, o.full, o.leaving = true, true, false }
+// scheduleInitial schedules a request and the whole table for a router that is new or running
+// again.
+func (o *outlet) scheduleInitial() { o.request, o.full, o.leaving = true, true, false }
 
-// silence cancels everything that is due.
-func (o *outlet) silence() {
+// cancel cancels everything that is due.
+func (o *outlet) cancel() {
 	o.request, o.full, o.leaving, o.released = false, false, false, false
 	o.changed, o.sending = o.changed[:0], nil
 }
 
-// owe schedules one route. If the list becomes as long as the table, it schedules the whole table
-// instead.
-func (o *outlet) owe(r *route, tableSize int) {
+// addChanged schedules one route. If the list becomes as long as the table, it schedules the whole
+// table instead.
+func (o *outlet) addChanged(r *route, tableSize int) {
 	if o.full {
 		return // the whole table includes the route
 	}
@@ -255,7 +256,7 @@ func (o *outlet) owe(r *route, tableSize int) {
 // begin starts the update that is due: the whole table, or otherwise the changes. It returns false
 // if no update is due.
 func (o *outlet) begin(t *table) bool {
-	o.news = !o.full
+	o.triggered = !o.full
 	if o.full {
 		o.full, o.released, o.changed = false, false, o.changed[:0]
 		o.sending = t.sorted()
@@ -289,11 +290,11 @@ func (o *outlet) entry(r *route) (Entry, bool) {
 		(r.own[0].iface == o.iface || !o.port.isIPv6()) {
 		e.NextHop = r.hop // the next hop is on this link (RFC 2453 §4.4, RFC 2080 §2.1.1)
 	}
-	return e, !o.hasOldListeners() || o.port.tellable(r.prefix)
+	return e, !o.hasVersion1Listeners() || o.port.validForVersion1(r.prefix)
 }
 
-// hasOldListeners reports whether a receiver of the messages may support only version 1.
-func (o *outlet) hasOldListeners() bool {
+// hasVersion1Listeners reports whether a receiver of the messages may support only version 1.
+func (o *outlet) hasVersion1Listeners() bool {
 	return !o.port.isIPv6() && (o.version == 1 || !o.answer && o.port.Send == SendCompatible)
 }
 

@@ -36,25 +36,26 @@ func (s *Speaker) Withdraw(iface int) {
 	}
 }
 
-// SetLocal sets whether the network p of an interface is up. The interface -1 stands for an own
-// network without an interface. When a network goes down, the Speaker withdraws it and all routes
-// learned through the interface at once. When it comes up, the Speaker requests the tables of the
-// neighbors there. In RIPng an interface with only a link-local address has the zero Prefix.
+// SetLocal sets whether the network p of an interface is up. The interface -1 stands for one of the
+// router's networks without an interface. When a network goes down, the Speaker withdraws it and
+// all routes learned through the interface at once. When it comes up, the Speaker requests the
+// tables of its neighbors. In RIPng an interface with only a link-local address has the zero
+// Prefix.
 func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 	if s.cfg.Dialect != RIPng || p.IsValid() {
 		p = s.cfg.Dialect.mustPrefix(p)
 	}
-	s.hurry()
+	s.shortenDelay()
 	if up {
-		s.raisePort(iface)
+		s.portUp(iface)
 	} else {
-		s.dropPort(now, iface)
+		s.portDown(now, iface)
 	}
 	switch {
 	case !p.IsValid():
 		return
 	case !up:
-		s.disown(now, p, iface, true)
+		s.removeSource(now, p, iface, true)
 		return
 	}
 	o := own{iface: iface, local: true}
@@ -64,7 +65,7 @@ func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 			o.cost = s.ports[iface].Cost // the cost of the interface's network (RFC 2453 §3.5)
 		}
 	}
-	s.adopt(now, p, o)
+	s.addSource(now, p, o)
 }
 
 // SetExternal starts or stops announcing a prefix from another source. Each prefix has at most one
@@ -72,14 +73,14 @@ func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 func (s *Speaker) SetExternal(now clock.Time, e External, up bool) {
 	p := s.cfg.Dialect.mustPrefix(e.Prefix)
 	if !up {
-		s.disown(now, p, e.Iface, false)
+		s.removeSource(now, p, e.Iface, false)
 		return
 	}
 	o := own{iface: e.Iface, cost: min(e.Metric, Infinity-1), tag: e.Tag, hop: e.NextHop}
 	if o.cost == 0 && s.cfg.Dialect != Course {
 		o.cost = 1
 	}
-	s.adopt(now, p, o)
+	s.addSource(now, p, o)
 }
 
 // mustPrefix panics unless a prefix belongs to the dialect's address family.
@@ -90,27 +91,28 @@ func (d Dialect) mustPrefix(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// raisePort schedules the first messages to the neighbors on an interface that came up.
-func (s *Speaker) raisePort(iface int) {
+// portUp schedules the first messages to the neighbors on an interface that came up.
+func (s *Speaker) portUp(iface int) {
 	if iface < 0 || iface >= len(s.ports) || s.ports[iface].up {
 		return
 	}
 	s.ports[iface].up = true
 	for _, o := range s.outlets {
 		if o.iface == iface && s.started {
-			o.introduce()
+			o.scheduleInitial()
 		}
 	}
 }
 
-// dropPort cancels the messages on an interface that went down, and kills the routes learned there.
-func (s *Speaker) dropPort(now clock.Time, iface int) {
+// portDown cancels the messages on an interface that went down, and invalidates the routes learned
+// there.
+func (s *Speaker) portDown(now clock.Time, iface int) {
 	if iface < 0 {
 		return
 	}
 	for _, o := range s.outlets {
 		if o.iface == iface {
-			o.silence()
+			o.cancel()
 		}
 	}
 	s.answers = slices.DeleteFunc(s.answers, func(o *outlet) bool { return o.iface == iface })
@@ -127,32 +129,32 @@ func (s *Speaker) dropPort(now clock.Time, iface int) {
 	}
 }
 
-// adopt adds a source of an own prefix. The source with the lowest cost is used.
-func (s *Speaker) adopt(now clock.Time, p netip.Prefix, o own) {
+// addSource adds a source of an own prefix. The source with the lowest cost is used.
+func (s *Speaker) addSource(now clock.Time, p netip.Prefix, o own) {
 	r := s.table.find(p)
 	if r == nil {
 		r = s.table.add(p)
 	}
 	r.own = append(removeOwn(r.own, o.iface, o.local), o)
-	s.settle(now, r)
+	s.selectSource(now, r)
 }
 
-// disown removes a source of an own prefix. If no source is left, it withdraws the prefix.
-func (s *Speaker) disown(now clock.Time, p netip.Prefix, iface int, local bool) {
+// removeSource removes a source of an own prefix. If no source is left, it withdraws the prefix.
+func (s *Speaker) removeSource(now clock.Time, p netip.Prefix, iface int, local bool) {
 	r := s.table.find(p)
 	if r == nil || !r.isOwn() {
 		return
 	}
 	r.own = removeOwn(r.own, iface, local)
 	if r.isOwn() {
-		s.settle(now, r)
+		s.selectSource(now, r)
 		return
 	}
 	s.invalidate(now, r)
 }
 
-// settle updates an own route from its best source.
-func (s *Speaker) settle(now clock.Time, r *route) {
+// selectSource updates an own route from its best source.
+func (s *Speaker) selectSource(now clock.Time, r *route) {
 	slices.SortStableFunc(r.own, func(a, b own) int { return cmp.Compare(a.cost, b.cost) })
 	best := r.own[0]
 	s.table.unschedule(r)

@@ -3,13 +3,13 @@ package rip
 // Refusal is the reason for rejecting a message or an entry.
 type Refusal uint8
 
-// Taken means that the message was accepted. The other reasons reject messages; those from
+// Accepted means that the message was accepted. The other reasons reject messages; those from
 // RefusedFamily on reject single entries.
 const (
-	Taken Refusal = iota
+	Accepted Refusal = iota
 	RefusedInterface
 	RefusedOwn
-	RefusedStranger
+	RefusedNotNeighbor
 	RefusedOffLink
 	RefusedTooManyNeighbors
 	RefusedForm
@@ -19,7 +19,7 @@ const (
 	RefusedVersion
 	RefusedMustBeZero
 	RefusedNoAuth
-	RefusedAuthUnasked
+	RefusedAuthUnexpected
 	RefusedAuthType
 	RefusedPassword
 	RefusedKeyID
@@ -40,10 +40,10 @@ const (
 )
 
 var refusalNames = [numRefusals]string{
-	Taken:                   "taken",
+	Accepted:                "accepted",
 	RefusedInterface:        "interface is down or does not listen",
-	RefusedOwn:              "from ourselves",
-	RefusedStranger:         "not from a neighbor",
+	RefusedOwn:              "from this node",
+	RefusedNotNeighbor:      "not from a neighbor",
 	RefusedOffLink:          "from an address that is not on the link",
 	RefusedTooManyNeighbors: "too many neighbors",
 	RefusedForm:             "malformed",
@@ -53,20 +53,20 @@ var refusalNames = [numRefusals]string{
 	RefusedVersion:          "version not accepted here",
 	RefusedMustBeZero:       "nonzero must-be-zero field in version 1",
 	RefusedNoAuth:           "authentication missing",
-	RefusedAuthUnasked:      "authentication not expected",
-	RefusedAuthType:         "authentication of another type",
+	RefusedAuthUnexpected:   "authentication not expected",
+	RefusedAuthType:         "wrong authentication type",
 	RefusedPassword:         "wrong password",
 	RefusedKeyID:            "unknown key id",
 	RefusedTrailer:          "authentication trailer malformed",
 	RefusedDigest:           "wrong key",
 	RefusedSequence:         "sequence number decreased",
 	RefusedBusy:             "too many requests at once",
-	RefusedSilent:           "request on a link where we send nothing",
+	RefusedSilent:           "request on a link where RIP sends nothing",
 	RefusedFamily:           "entry of another address family",
-	RefusedMask:             "entry with a broken mask or prefix length",
+	RefusedMask:             "entry with an invalid mask or prefix length",
 	RefusedMartian:          "entry for a martian prefix",
 	RefusedMetric:           "entry with a metric outside 1 to 16",
-	RefusedNextHop:          "entry with our own address as next hop",
+	RefusedNextHop:          "entry with this node's address as next hop",
 	RefusedTableFull:        "routing table full",
 }
 

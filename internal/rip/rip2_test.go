@@ -21,7 +21,7 @@ func TestMessage2OnTheWire(t *testing.T) {
 		"00020007"+"0a050000"+"ffff0000"+"0a000009"+"00000003"+
 		"00020000"+"00000000"+"00000000"+"00000000"+"00000010", hex.EncodeToString(b))
 	p, r := rip.ParsePacket2(b, nil)
-	require.Equal(t, rip.Taken, r)
+	require.Equal(t, rip.Accepted, r)
 	assert.Equal(t, " 10.5.0.0/16=3#7@10.0.0.9 0.0.0.0=16", text2(p.Entries))
 }
 
@@ -46,14 +46,14 @@ func TestMalformed2(t *testing.T) {
 		"command 0":       {of(0, 0), rip.RefusedCommand},
 		"command 3":       {of(0, 3), rip.RefusedCommand},
 		"version 0":       {of(1, 0), rip.RefusedVersion},
-		"a header alone":  {good[:4], rip.Taken},
-		"version 3 as 2":  {of(1, 3), rip.Taken},
-		"unused bytes":    {of(2, 9), rip.Taken},
+		"a header alone":  {good[:4], rip.Accepted},
+		"version 3 as 2":  {of(1, 3), rip.Accepted},
+		"unused bytes":    {of(2, 9), rip.Accepted},
 	} {
 		x := newBench2(t, prompt())
 		assert.Equal(t, row.want, x.say(b, rip.Port, row.b), name)
-		assert.Equal(t, row.want == rip.Taken && len(row.b) > 4, len(x.learned()) > 0, name)
-		if row.want != rip.Taken {
+		assert.Equal(t, row.want == rip.Accepted && len(row.b) > 4, len(x.learned()) > 0, name)
+		if row.want != rip.Accepted {
 			assert.Equal(t, []rip.Refused{{Reason: row.want, Count: 1}}, x.Refused(), name)
 		}
 	}
@@ -99,31 +99,31 @@ func TestAcceptedSenders(t *testing.T) {
 		b     []byte
 		want  rip.Refusal
 	}{
-		"a neighbor":             {"10.0.0.2", 520, 0, response, rip.Taken},
-		"from another port":      {"10.0.0.2", 1024, 0, response, rip.RefusedPort},
-		"a request from there":   {"10.0.0.2", 1024, 0, request, rip.Taken},
-		"off the link":           {"10.0.1.2", 520, 0, response, rip.RefusedOffLink},
-		"a request from afar":    {"10.9.1.2", 1024, 0, request, rip.RefusedOffLink},
-		"the broadcast address":  {"10.0.0.255", 520, 0, response, rip.RefusedOffLink},
-		"the network's address":  {"10.0.0.0", 520, 0, response, rip.RefusedOffLink},
-		"ourselves":              {"10.0.0.1", 520, 0, response, rip.RefusedOwn},
-		"our other address":      {"10.0.1.1", 520, 0, response, rip.RefusedOwn},
-		"an IPv6 address":        {"::1", 520, 0, response, rip.RefusedOffLink},
-		"an interface there not": {"10.0.0.2", 520, 7, response, rip.RefusedInterface},
+		"a neighbor":            {"10.0.0.2", 520, 0, response, rip.Accepted},
+		"from another port":     {"10.0.0.2", 1024, 0, response, rip.RefusedPort},
+		"a request from there":  {"10.0.0.2", 1024, 0, request, rip.Accepted},
+		"off the link":          {"10.0.1.2", 520, 0, response, rip.RefusedOffLink},
+		"a request from afar":   {"10.9.1.2", 1024, 0, request, rip.RefusedOffLink},
+		"the broadcast address": {"10.0.0.255", 520, 0, response, rip.RefusedOffLink},
+		"the network's address": {"10.0.0.0", 520, 0, response, rip.RefusedOffLink},
+		"ourselves":             {"10.0.0.1", 520, 0, response, rip.RefusedOwn},
+		"our other address":     {"10.0.1.1", 520, 0, response, rip.RefusedOwn},
+		"an IPv6 address":       {"::1", 520, 0, response, rip.RefusedOffLink},
+		"an unknown interface":  {"10.0.0.2", 520, 7, response, rip.RefusedInterface},
 	} {
 		x := newBench2(t, prompt())
 		from := netip.AddrPortFrom(netip.MustParseAddr(row.from), row.port)
 		assert.Equal(t, row.want, x.Input(x.now, from, row.iface, row.b), name)
-		assert.Equal(t, row.want == rip.Taken && row.b[0] == 2, len(x.learned()) > 0, name)
+		assert.Equal(t, row.want == rip.Accepted && row.b[0] == 2, len(x.learned()) > 0, name)
 	}
 }
 
 // RFC 2453 §3.9.2: an invalid entry is ignored, and the next one is processed.
-func TestEntriesAreJudged(t *testing.T) {
+func TestInvalidEntries(t *testing.T) {
 	for entry, want := range map[string]rip.Refusal{
-		"10.5.0.0/16=1":           rip.Taken,
-		"10.5.0.0/16=16":          rip.Taken,
-		"0.0.0.0/0=1":             rip.Taken,
+		"10.5.0.0/16=1":           rip.Accepted,
+		"10.5.0.0/16=16":          rip.Accepted,
+		"0.0.0.0/0=1":             rip.Accepted,
 		"10.5.0.0/16=0":           rip.RefusedMetric,
 		"10.5.0.0/16=17":          rip.RefusedMetric,
 		"10.5.0.0/16=4294967295":  rip.RefusedMetric,
@@ -132,12 +132,12 @@ func TestEntriesAreJudged(t *testing.T) {
 		"224.0.0.0/4=1":           rip.RefusedMartian,
 		"255.255.255.255/32=1":    rip.RefusedMartian,
 		"10.5.0.0/16=1@10.0.0.1":  rip.RefusedNextHop,
-		"10.5.0.0/16=16@10.0.0.1": rip.Taken,
+		"10.5.0.0/16=16@10.0.0.1": rip.Accepted,
 	} {
 		x := newBench2(t, prompt())
 		x.hear(b, entry+" 10.6.0.0/16=1")
 		assert.Equal(t, "10.6.0.0/16 via 10.0.0.2 cost 2", last(x.learned()), entry)
-		if want == rip.Taken {
+		if want == rip.Accepted {
 			assert.Empty(t, x.Refused(), entry)
 		} else {
 			assert.Equal(t, []rip.Refused{{Reason: want, Count: 1}}, x.Refused(), entry)
@@ -146,7 +146,7 @@ func TestEntriesAreJudged(t *testing.T) {
 	x := newBench2(t, prompt())
 	m := message2(t, rip.Response, 2, "10.5.0.0/16=1 10.6.0.0/16=1 10.7.0.0/16=1")
 	m[5], m[24+10] = 9, 1 // an unknown address family, and a mask that is not contiguous
-	require.Equal(t, rip.Taken, x.say(b, rip.Port, m))
+	require.Equal(t, rip.Accepted, x.say(b, rip.Port, m))
 	assert.Equal(t, []string{"10.7.0.0/16 via 10.0.0.2 cost 2"}, x.learned())
 	assert.Equal(t, []rip.Refused{
 		{Reason: rip.RefusedFamily, Count: 1},
@@ -187,7 +187,7 @@ func TestNextHopIsHonored(t *testing.T) {
 
 // RFC 2453 §4.4: the Speaker announces a next hop only on the link that contains it. RFC 2453 §4.2:
 // it announces external routes with their tag, and learned routes keep their tags.
-func TestNextHopAndTagAreSaid(t *testing.T) {
+func TestNextHopAndTagAreAnnounced(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.SetExternal(x.now, rip.External{
 		Prefix: netip.MustParsePrefix("172.16.0.0/12"), Iface: 1, NextHop: d, Tag: 65001, Metric: 4,
@@ -196,13 +196,13 @@ func TestNextHopAndTagAreSaid(t *testing.T) {
 	x.hear(b, "10.5.0.0/16=1#99")
 	assert.Equal(t, []string{"all/0 10.5.0.0/16=16#99", "all/1 10.5.0.0/16=2#99"}, x.sent())
 	x.hear(b, "10.5.0.0/16=1#98")
-	assert.Equal(t, "all/1 10.5.0.0/16=2#98", last(x.sent()), "a tag that changes is news")
+	assert.Equal(t, "all/1 10.5.0.0/16=2#98", last(x.sent()), "a changed tag is announced")
 	x.SetExternal(x.now, rip.External{Prefix: netip.MustParsePrefix("172.16.0.0/12"), Iface: 1}, false)
 	assert.Equal(t, []string{"all/0 172.16.0.0/12=16#65001", "all/1 172.16.0.0/12=16#65001"}, x.sent())
 }
 
 // RFC 2453 §3.4.3: a route through one router on a link is poisoned for all routers on that link.
-func TestPoisonIsTheLinks(t *testing.T) {
+func TestPoisonedReverseAppliesToTheLink(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.hear(c, "10.5.0.0/16=1")
 	assert.Equal(t, []string{"all/0 10.5.0.0/16=2", "all/1 10.5.0.0/16=16"}, x.sent())
@@ -235,7 +235,7 @@ func TestTriggeredUpdatesAreDamped(t *testing.T) {
 	cfg.PeriodicOffset = -1
 	x := newBench2(t, cfg)
 	x.hear(b, "10.5.0.0/16=1")
-	require.Len(t, x.sent(), 2, "the first goes at once")
+	require.Len(t, x.sent(), 2, "the first update is sent at once")
 	first := x.now
 	x.wait(300 * time.Millisecond)
 	x.hear(b, "10.6.0.0/16=1")
@@ -266,12 +266,12 @@ func TestOwnLinksAreAnnouncedSoon(t *testing.T) {
 	down := func() { x.SetLocal(x.now, netip.MustParsePrefix("10.0.1.0/24"), 1, false) }
 	x.hear(b, "10.5.0.0/16=1")
 	require.Len(t, x.sent(), 2)
-	require.Greater(t, x.Deadline().Sub(x.now), time.Second, "or nothing is tested")
+	require.Greater(t, x.Deadline().Sub(x.now), time.Second, "the delay is longer than the minimum")
 	x.wait(100 * time.Millisecond)
 	down()
 	assert.Empty(t, x.sent())
 	assert.Equal(t, []string{"all/0 10.0.1.0/24=16"}, x.wait(900*time.Millisecond))
-	t.Log("# at once if the second is over")
+	t.Log("# at once if a second has passed")
 	x.SetLocal(x.now, netip.MustParsePrefix("10.0.1.0/24"), 1, true)
 	x.sent()
 	x.wait(time.Second)
@@ -290,7 +290,7 @@ func TestTimes2(t *testing.T) {
 	assert.Empty(t, x.learned())
 	lines := x.wait(1)
 	assert.Equal(t, []string{"10.5.0.0/16 gone"}, x.learned())
-	assert.Contains(t, strings.Join(lines, "\n"), "10.5.0.0/16=16", "told at once")
+	assert.Contains(t, strings.Join(lines, "\n"), "10.5.0.0/16=16", "announced at once")
 	assert.Contains(t, last(x.wait(119*time.Second)), "10.5.0.0/16=16")
 	assert.NotContains(t, last(x.wait(30*time.Second)), "10.5.0.0/16")
 }
@@ -305,7 +305,7 @@ func TestHoldDown(t *testing.T) {
 	x.learned()
 	x.hear(c, "10.5.0.0/16=3")
 	x.hear(b, "10.5.0.0/16=3")
-	assert.Empty(t, x.learned(), "no shorter than it was")
+	assert.Empty(t, x.learned(), "the path is not shorter than the lost one")
 	x.hear(c, "10.5.0.0/16=2")
 	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.1.2 cost 3"}, x.learned())
 	x.hear(c, "10.5.0.0/16=16")

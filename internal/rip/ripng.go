@@ -65,5 +65,5 @@ func (e *entryNG) decode() (Entry, Refusal) {
 	case e.metric < 1 || e.metric > Infinity:
 		return Entry{}, RefusedMetric
 	}
-	return Entry{Prefix: prefix, Cost: uint32(e.metric), Tag: e.tag}, Taken
+	return Entry{Prefix: prefix, Cost: uint32(e.metric), Tag: e.tag}, Accepted
 }

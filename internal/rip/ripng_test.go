@@ -134,7 +134,8 @@ func (x *benchNG) say(from netip.Addr, port uint16, b []byte) rip.Refusal {
 // hear delivers a response that must be accepted.
 func (x *benchNG) hear(from netip.Addr, entries string) {
 	x.tb.Helper()
-	require.Equal(x.tb, rip.Taken, x.say(from, rip.PortNG, messageNG(x.tb, rip.Response, entries)))
+	require.Equal(x.tb, rip.Accepted, x.say(from, rip.PortNG, messageNG(x.tb, rip.Response,
+		entries)))
 }
 
 // sent drains Output and returns a line for each message.
@@ -210,13 +211,13 @@ func TestMalformedNG(t *testing.T) {
 		"command 3":       {of(0, 3), rip.RefusedCommand},
 		"version 0":       {of(1, 0), rip.RefusedVersion},
 		"version 2":       {of(1, 2), rip.RefusedVersion},
-		"a header alone":  {good[:4], rip.Taken},
-		"unused bytes":    {of(2, 9), rip.Taken},
+		"a header alone":  {good[:4], rip.Accepted},
+		"unused bytes":    {of(2, 9), rip.Accepted},
 	} {
 		x := newBenchNG(t, plainNG())
 		assert.Equal(t, row.want, x.say(ngB, rip.PortNG, row.b), name)
-		assert.Equal(t, row.want == rip.Taken && len(row.b) > 4, len(x.learned()) > 0, name)
-		if row.want != rip.Taken {
+		assert.Equal(t, row.want == rip.Accepted && len(row.b) > 4, len(x.learned()) > 0, name)
+		if row.want != rip.Accepted {
 			assert.Equal(t, []rip.Refused{{Reason: row.want, Count: 1}}, x.Refused(), name)
 		}
 	}
@@ -234,10 +235,10 @@ func TestAcceptedSendersNG(t *testing.T) {
 		b     []byte
 		want  rip.Refusal
 	}{
-		"a neighbor":               {"fe80::b", 521, 0, response, rip.Taken},
+		"a neighbor":               {"fe80::b", 521, 0, response, rip.Accepted},
 		"from another port":        {"fe80::b", 1024, 0, response, rip.RefusedPort},
 		"from RIP's port":          {"fe80::b", 520, 0, response, rip.RefusedPort},
-		"a request from there":     {"fe80::b", 1024, 0, request, rip.Taken},
+		"a request from there":     {"fe80::b", 1024, 0, request, rip.Accepted},
 		"a global address":         {"2001:db8::b", 521, 0, response, rip.RefusedOffLink},
 		"a request from there too": {"2001:db8::b", 1024, 0, request, rip.RefusedOffLink},
 		"a multicast address":      {"ff02::9", 521, 0, response, rip.RefusedOffLink},
@@ -248,7 +249,7 @@ func TestAcceptedSendersNG(t *testing.T) {
 		x := newBenchNG(t, plainNG())
 		from := netip.AddrPortFrom(netip.MustParseAddr(row.from), row.port)
 		assert.Equal(t, row.want, x.Input(x.now, from, row.iface, row.b), name)
-		assert.Equal(t, row.want == rip.Taken && row.b[0] == 2, len(x.learned()) > 0, name)
+		assert.Equal(t, row.want == rip.Accepted && row.b[0] == 2, len(x.learned()) > 0, name)
 	}
 	x := newBenchNG(t, plainNG())
 	from := netip.AddrPortFrom(ngB, rip.PortNG)
@@ -257,13 +258,13 @@ func TestAcceptedSendersNG(t *testing.T) {
 }
 
 // RFC 2080 §2.4.2: an invalid entry is ignored, and the next one is processed.
-func TestEntriesAreJudgedNG(t *testing.T) {
+func TestInvalidEntriesNG(t *testing.T) {
 	for entry, want := range map[string]rip.Refusal{
-		"2001:db8:5::/48=1":          rip.Taken,
-		"2001:db8:5::/48=16":         rip.Taken,
-		"2001:db8:5::1/48=1":         rip.Taken, // host bits are ignored
-		"::/0=1":                     rip.Taken,
-		"2001:db8::5/128=1":          rip.Taken,
+		"2001:db8:5::/48=1":          rip.Accepted,
+		"2001:db8:5::/48=16":         rip.Accepted,
+		"2001:db8:5::1/48=1":         rip.Accepted, // host bits are ignored
+		"::/0=1":                     rip.Accepted,
+		"2001:db8::5/128=1":          rip.Accepted,
 		"2001:db8:5::/129=1":         rip.RefusedMask,
 		"2001:db8:5::/48=0":          rip.RefusedMetric,
 		"2001:db8:5::/48=17":         rip.RefusedMetric,
@@ -280,7 +281,7 @@ func TestEntriesAreJudgedNG(t *testing.T) {
 		got := x.learned()
 		require.NotEmpty(t, got, entry)
 		assert.Equal(t, "2001:db8:6::/48 via fe80::b/0 cost 2", got[len(got)-1], entry)
-		if want == rip.Taken {
+		if want == rip.Accepted {
 			assert.Empty(t, x.Refused(), entry)
 		} else {
 			assert.Equal(t, []rip.Refused{{Reason: want, Count: 1}}, x.Refused(), entry)
@@ -302,7 +303,7 @@ func TestNextHopNG(t *testing.T) {
 		"2001:db8:9::/48 via fe80::b/0 cost 2",
 	}, x.learned())
 
-	t.Log("# our own next hop is announced on its link alone")
+	t.Log("# a next hop of the router is announced only on its link")
 	x = newStillNG(t, plainNG())
 	x.SetExternal(x.now, rip.External{
 		Prefix: netip.MustParsePrefix("2001:db8:0:5::/64"), NextHop: ngC, Iface: 1,
@@ -394,19 +395,19 @@ func TestRequestsNG(t *testing.T) {
 	x := newBenchNG(t, plainNG())
 	x.hear(ngB, "2001:db8:5::/48=1")
 	x.sent()
-	require.Equal(t, rip.Taken, x.say(ngB, 4000, messageNG(t, rip.Request, "*")))
+	require.Equal(t, rip.Accepted, x.say(ngB, 4000, messageNG(t, rip.Request, "*")))
 	assert.Equal(t, []string{
 		"fe80::b:4000/0 2001:db8::/64=1 2001:db8:1::/64=1 2001:db8:5::/48=16",
 	}, x.sent())
-	require.Equal(t, rip.Taken, x.say(ngC, 4001,
+	require.Equal(t, rip.Accepted, x.say(ngC, 4001,
 		messageNG(t, rip.Request, "2001:db8:5::/48=0#3 2001:db8:77::/48=4 2001:db8:5::/129=1")))
 	assert.Equal(t, []string{
 		"fe80::c:4001/1 2001:db8:5::/48=2#3 2001:db8:77::/48=16 2001:db8:5::/129=16",
 	}, x.sent())
-	require.Equal(t, rip.Taken, x.say(ngB, 4000, messageNG(t, rip.Request, "")))
+	require.Equal(t, rip.Accepted, x.say(ngB, 4000, messageNG(t, rip.Request, "")))
 	assert.Empty(t, x.sent())
-	busy := rip.Taken
-	for port := uint16(5000); busy == rip.Taken; port++ {
+	busy := rip.Accepted
+	for port := uint16(5000); busy == rip.Accepted; port++ {
 		busy = x.say(ngB, port, messageNG(t, rip.Request, "*"))
 		require.Less(t, port, uint16(5100))
 	}
@@ -416,7 +417,7 @@ func TestRequestsNG(t *testing.T) {
 	cfg.Interfaces[0].Passive = true
 	x = newBenchNG(t, cfg)
 	assert.Equal(t, rip.RefusedSilent, x.say(ngB, rip.PortNG, messageNG(t, rip.Request, "*")))
-	assert.Equal(t, rip.Taken, x.say(ngB, 4000, messageNG(t, rip.Request, "*")))
+	assert.Equal(t, rip.Accepted, x.say(ngB, 4000, messageNG(t, rip.Request, "*")))
 	assert.Len(t, x.sent(), 1)
 }
 
@@ -448,7 +449,7 @@ func TestConfigNG(t *testing.T) {
 	x.Start(x.now)
 	own := " 2001:db8::/64=1 2001:db8:1::/64=1"
 	assert.Equal(t, []string{"fe80::b:521/0 ? *", "fe80::b:521/0" + own, "all/1 ? *", "all/1" + own}, x.sent())
-	assert.Equal(t, rip.RefusedStranger, x.say(netip.MustParseAddr("fe80::d"), rip.PortNG,
+	assert.Equal(t, rip.RefusedNotNeighbor, x.say(netip.MustParseAddr("fe80::d"), rip.PortNG,
 		messageNG(t, rip.Response, "2001:db8:5::/48=3")))
 }
 

@@ -23,13 +23,13 @@ type Speaker struct {
 	gateways map[Neighbor]*gateway // routers that are configured or have sent a message
 	table    table
 
-	started   bool
-	periodic  clock.Time // time of the next full update
-	askAt     clock.Time // when to request tables because of lost routes
-	asked     clock.Time // when tables were last requested
-	news      bool       // changes wait until heldUntil
-	heldUntil clock.Time
-	toldAt    clock.Time // time of the last triggered update
+	started     bool
+	periodic    clock.Time // time of the next full update
+	requestAt   clock.Time // when to request tables because of lost routes
+	requestedAt clock.Time // when tables were last requested
+	changesWait bool       // changes wait until heldUntil
+	heldUntil   clock.Time
+	triggeredAt clock.Time // time of the last triggered update
 
 	changes  []*route // changes that NextChange returns
 	counters Counters
@@ -79,15 +79,15 @@ func NewSpeaker(cfg Config) (*Speaker, error) {
 	for _, n := range cfg.Neighbors {
 		g := &gateway{Neighbor: n, port: s.ports[n.Iface], configured: true}
 		s.gateways[n] = g
-		g.port.listed = true
-		if o := s.unicast(g); o != nil {
+		g.port.neighborsOnly = true
+		if o := s.unicastOutlet(g); o != nil {
 			g.outlet = o
 			s.outlets = append(s.outlets, o)
 		}
 	}
 	if cfg.Dialect != Course {
 		for i, p := range s.ports {
-			if o := s.everybody(i, p); o != nil {
+			if o := s.linkOutlet(i, p); o != nil {
 				s.outlets = append(s.outlets, o)
 			}
 		}
@@ -100,10 +100,10 @@ func NewSpeaker(cfg Config) (*Speaker, error) {
 func (s *Speaker) Start(now clock.Time) {
 	s.started = true
 	s.periodic = now.Add(s.period())
-	s.news = false // the table includes the changes
+	s.changesWait = false // the table includes the changes
 	for _, o := range s.outlets {
 		if o.port.up {
-			o.introduce()
+			o.scheduleInitial()
 		}
 	}
 }
@@ -124,8 +124,8 @@ func between(rng *rand.Rand, least, most time.Duration) time.Duration {
 
 // Deadline returns the time for the next call of Advance.
 func (s *Speaker) Deadline() clock.Time {
-	t := clock.Earliest(s.periodic, s.table.next(), s.askAt)
-	if s.news && s.heldUntil != clock.Never {
+	t := clock.Earliest(s.periodic, s.table.next(), s.requestAt)
+	if s.changesWait && s.heldUntil != clock.Never {
 		t = clock.Earliest(t, s.heldUntil)
 	}
 	return t
@@ -140,9 +140,9 @@ func (s *Speaker) Advance(now clock.Time) {
 	for s.table.dead.first().Due(now) {
 		s.table.forget(s.table.dead.head)
 	}
-	if s.askAt.Due(now) {
-		s.askAt = clock.Never
-		s.ask(now)
+	if s.requestAt.Due(now) {
+		s.requestAt = clock.Never
+		s.requestTables(now)
 	}
 	if s.periodic.Due(now) {
 		period := s.period()
@@ -153,7 +153,7 @@ func (s *Speaker) Advance(now clock.Time) {
 		for _, o := range s.outlets {
 			o.full = o.port.up
 		}
-		s.news = false // the full update includes the changes
+		s.changesWait = false // the full update includes the changes
 	}
 	s.release(now)
 }
@@ -164,11 +164,11 @@ func (s *Speaker) NextChange() (Change, bool) {
 	for len(s.changes) > 0 {
 		r := s.changes[0]
 		s.changes = s.changes[1:]
-		r.unsaid = false
+		r.pending = false
 		if r.via != nil {
 			r.installed = true
 			c := Change{Prefix: r.prefix, NextHop: r.hop, Iface: r.via.Iface, Cost: r.cost}
-			s.tell(Event{
+			s.addEvent(Event{
 				Kind: RouteLearned, Neighbor: c.NextHop, Iface: c.Iface,
 				Prefix: c.Prefix, Cost: c.Cost,
 			})
@@ -176,7 +176,7 @@ func (s *Speaker) NextChange() (Change, bool) {
 		}
 		if r.installed {
 			r.installed = false
-			s.tell(Event{Kind: RouteLost, Prefix: r.prefix})
+			s.addEvent(Event{Kind: RouteLost, Prefix: r.prefix})
 			return Change{Prefix: r.prefix, Gone: true}, true
 		}
 	}
@@ -218,14 +218,14 @@ func (s *Speaker) SetTimers(now clock.Time, t Timers) error {
 // publish queues a changed route for the owner and for every neighbor.
 func (s *Speaker) publish(now clock.Time, r *route) {
 	r.changedAt = now
-	if !r.unsaid {
-		r.unsaid = true
+	if !r.pending {
+		r.pending = true
 		s.changes = append(s.changes, r)
 	}
 	for _, o := range s.outlets {
 		if o.port.up {
-			o.owe(r, len(s.table.byPrefix))
-			s.news = true
+			o.addChanged(r, len(s.table.byPrefix))
+			s.changesWait = true
 		}
 	}
 }
@@ -234,25 +234,25 @@ func (s *Speaker) publish(now clock.Time, r *route) {
 // after a triggered update the next one waits for a random time and contains all changes until
 // then.
 func (s *Speaker) release(now clock.Time) {
-	if !s.news || s.heldUntil != clock.Never && now < s.heldUntil {
+	if !s.changesWait || s.heldUntil != clock.Never && now < s.heldUntil {
 		return
 	}
-	s.news, s.heldUntil = false, clock.Never
+	s.changesWait, s.heldUntil = false, clock.Never
 	released := false
 	for _, o := range s.outlets {
 		o.released = len(o.changed) > 0
 		released = released || o.released
 	}
 	if released && s.cfg.TriggerMax > 0 {
-		s.toldAt = now
+		s.triggeredAt = now
 		s.heldUntil = now.Add(between(s.cfg.Rand, max(s.cfg.TriggerMin, 0), s.cfg.TriggerMax))
 	}
 }
 
-// hurry shortens the delay of triggered updates to the minimum of RFC 2453 §3.10.1. It is for
-// changes of the router's own links, because packets are lost until a dead link is withdrawn.
-func (s *Speaker) hurry() {
+// shortenDelay shortens the delay of triggered updates to the minimum of RFC 2453 §3.10.1. It is
+// for changes of the router's own links, because packets are lost until a dead link is withdrawn.
+func (s *Speaker) shortenDelay() {
 	if s.heldUntil != clock.Never {
-		s.heldUntil = min(s.heldUntil, s.toldAt.Add(max(s.cfg.TriggerMin, 0)))
+		s.heldUntil = min(s.heldUntil, s.triggeredAt.Add(max(s.cfg.TriggerMin, 0)))
 	}
 }

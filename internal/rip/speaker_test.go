@@ -53,7 +53,7 @@ func newStill(tb testing.TB, cfg rip.Config) *bench {
 
 // Input passes a message of the course's dialect to the Speaker.
 func (x *bench) Input(now clock.Time, from netip.Addr, iface int, payload []byte) bool {
-	return x.Speaker.Input(now, netip.AddrPortFrom(from, 0), iface, payload) == rip.Taken
+	return x.Speaker.Input(now, netip.AddrPortFrom(from, 0), iface, payload) == rip.Accepted
 }
 
 func (x *bench) local(prefix string, iface int, up bool) {
@@ -127,7 +127,7 @@ func (x *bench) wait(d time.Duration) {
 	x.now = until
 }
 
-func TestStartAsksAndTells(t *testing.T) {
+func TestStartRequestsAndAnnounces(t *testing.T) {
 	// RFC 2453 §3.9.1: a router requests the tables first. The course's nodes announce their own
 	// table right after the request.
 	x := newStill(t, rip.Config{})
@@ -136,10 +136,10 @@ func TestStartAsksAndTells(t *testing.T) {
 	own := " 10.0.0.0/24=0 10.0.1.0/24=0"
 	assert.Equal(t, []string{"b ?", "b" + own, "c ?", "c" + own, "d ?", "d" + own}, x.sent())
 	assert.Empty(t, x.sent())
-	assert.Empty(t, x.learned(), "our own networks are not news to their owner")
+	assert.Empty(t, x.learned(), "the owner knows its own networks")
 }
 
-func TestOutputLendsItsPayloadUntilTheNext(t *testing.T) {
+func TestOutputPayloadIsValidUntilTheNext(t *testing.T) {
 	x := newStill(t, rip.Config{})
 	x.Start(x.now)
 	var m rip.Message
@@ -159,7 +159,8 @@ func TestRequestIsAnsweredWithTheWholeTable(t *testing.T) {
 
 	t.Log("# RFC 2453 §3.4.3: the route is poisoned for the router it was learned from")
 	require.True(t, x.Input(x.now, b, 0, request))
-	require.True(t, x.Input(x.now, b, 0, request), "two before we could answer are one")
+	require.True(t, x.Input(x.now, b, 0, request),
+		"two requests before the response get one response")
 	assert.Equal(t, []string{"b 10.0.0.0/24=0 10.0.1.0/24=0 10.5.0.0/16=16"}, x.sent())
 	assert.Equal(t, uint64(3), x.Counters().RequestsIn)
 }
@@ -178,14 +179,14 @@ func TestPeriodicUpdate(t *testing.T) {
 	x.wait(5 * time.Second)
 	assert.Len(t, x.sent(), 3)
 
-	t.Log("# a driver that slept does not make us send what it missed")
+	t.Log("# missed updates are skipped")
 	x.now = x.now.Add(time.Hour)
 	x.Advance(x.now)
 	assert.Len(t, x.sent(), 3)
 	assert.Equal(t, x.now.Add(5*time.Second), x.Deadline())
 }
 
-func TestTriggeredUpdateCarriesWhatChanged(t *testing.T) {
+func TestTriggeredUpdateContainsChanges(t *testing.T) {
 	// RFC 2453 §3.10.1: a change causes a triggered update, here without a delay.
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.6.0.0/16=1 10.5.0.0/16=3")
@@ -195,7 +196,7 @@ func TestTriggeredUpdateCarriesWhatChanged(t *testing.T) {
 		"d 10.5.0.0/16=4 10.6.0.0/16=2",
 	}, x.sent())
 	x.hear(b, "10.6.0.0/16=1 10.5.0.0/16=3")
-	assert.Empty(t, x.sent(), "the same again is not news")
+	assert.Empty(t, x.sent(), "an unchanged route is not announced")
 
 	t.Log("# a route that changes twice before it can be sent is sent once, in its latest state")
 	x.hear(b, "10.5.0.0/16=4")
@@ -207,7 +208,7 @@ func TestTriggeredUpdateCarriesWhatChanged(t *testing.T) {
 	assert.Equal(t, uint64(6), x.Counters().TriggeredOut)
 }
 
-func TestBackPressureKeepsAndBounds(t *testing.T) {
+func TestBackpressureMergesChanges(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	for i := range 10_000 { // the route flaps while the link is blocked
 		x.hear(b, fmt.Sprintf("10.5.0.0/16=%d", i%2))
@@ -229,7 +230,7 @@ func TestBackPressureKeepsAndBounds(t *testing.T) {
 	}, x.sent())
 }
 
-func TestForgottenWhileItWaited(t *testing.T) {
+func TestRouteDeletedBeforeAnnouncement(t *testing.T) {
 	x := newBench(t, rip.Config{Timers: rip.Timers{Garbage: time.Second, AskAfter: -1}})
 	for i := range 5 { // prevents that all routes have changed
 		x.local(fmt.Sprintf("172.%d.0.0/16", i+16), -1, true)
@@ -243,7 +244,7 @@ func TestForgottenWhileItWaited(t *testing.T) {
 		"the new route with the deleted one's prefix is announced once, deleted routes are not")
 }
 
-func TestMoreThanAMessageHolds(t *testing.T) {
+func TestUpdateOfSeveralMessages(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	for i := range 10 {
 		var entries []string
@@ -289,7 +290,7 @@ func TestInterfaceDownAndUp(t *testing.T) {
 	t.Log("# no message is sent there, and messages from there are ignored")
 	assert.False(t, x.Input(x.now, c, 1, response(t, 12, "10.6.0.0/16=1")))
 	x.wait(time.Second)
-	assert.Equal(t, []string{"b ?"}, x.sent(), "but the others are asked for another way")
+	assert.Equal(t, []string{"b ?"}, x.sent(), "the other neighbors are asked for other paths")
 	x.wait(4 * time.Second)
 	assert.Equal(t, []string{
 		"b 10.0.0.0/24=0 10.0.1.0/24=16 10.5.0.0/16=16 10.6.0.0/16=16",
@@ -303,14 +304,15 @@ func TestInterfaceDownAndUp(t *testing.T) {
 	assert.Equal(t, []string{"10.6.0.0/16 via 10.0.1.2 cost 2"}, x.learned())
 }
 
-func TestFarewell(t *testing.T) {
+func TestWithdraw(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.5.0.0/16=1")
 	x.hear(c, "10.6.0.0/16=1")
 	x.sent()
 	x.Withdraw(1)
 	nothing := " 10.0.0.0/24=16 10.0.1.0/24=16 10.5.0.0/16=16 10.6.0.0/16=16"
-	assert.Equal(t, []string{"c" + nothing, "d" + nothing}, x.sent(), "only to those on it")
+	assert.Equal(t, []string{"c" + nothing, "d" + nothing}, x.sent(),
+		"only to neighbors on the interface")
 	x.local("10.0.1.0/24", 1, false)
 	assert.Equal(t, []string{"b 10.0.1.0/24=16 10.6.0.0/16=16"}, x.sent())
 	x.local("10.0.1.0/24", 1, true)
@@ -318,7 +320,7 @@ func TestFarewell(t *testing.T) {
 	assert.Equal(t, []string{"b 10.0.1.0/24=0", "c ?", "c" + all, "d ?", "d" + all}, x.sent())
 }
 
-func TestDownTwiceAndUpTwiceChangeNothing(t *testing.T) {
+func TestRepeatedUpAndDown(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	x.local("10.0.1.0/24", 1, true)
 	assert.Empty(t, x.sent())
@@ -333,7 +335,7 @@ func TestNetworkOfTwoInterfaces(t *testing.T) {
 	x.local("10.0.0.0/24", 1, true)
 	assert.Empty(t, x.sent())
 	x.local("10.0.0.0/24", 0, false)
-	assert.Empty(t, x.sent(), "it is still on the other")
+	assert.Empty(t, x.sent(), "the network is still on the other interface")
 	x.local("10.0.0.0/24", 1, false)
 	x.local("10.0.1.0/24", 1, false)
 	x.local("10.0.0.0/24", 0, true)
@@ -348,16 +350,16 @@ func TestOriginatedNetwork(t *testing.T) {
 	assert.Equal(t, []string{"b 172.16.0.0/12=16", "c 172.16.0.0/12=16", "d 172.16.0.0/12=16"}, x.sent())
 }
 
-func TestLocalTakesOverFromLearnedAndBack(t *testing.T) {
+func TestLocalNetworkReplacesLearnedRoute(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.5.0.0/16=1")
 	x.learned()
 	x.local("10.5.0.0/16", -1, true)
 	assert.Equal(t, []string{"10.5.0.0/16 gone"}, x.learned())
 	x.hear(b, "10.5.0.0/16=0")
-	assert.Empty(t, x.learned(), "nothing is nearer than our own")
+	assert.Empty(t, x.learned(), "the router's own network has precedence")
 	x.wait(time.Minute)
-	assert.Empty(t, x.learned(), "and our own does not expire")
+	assert.Empty(t, x.learned(), "an own network does not expire")
 	x.local("10.5.0.0/16", -1, false)
 	x.hear(b, "10.5.0.0/16=1")
 	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.0.2 cost 2"}, x.learned())
@@ -369,7 +371,7 @@ func TestSetLocalRefusesOtherFamilies(t *testing.T) {
 	assert.Panics(t, func() { x.SetLocal(x.now, netip.Prefix{}, 0, false) })
 }
 
-func TestAskingForAnotherWay(t *testing.T) {
+func TestRequestsAfterALoss(t *testing.T) {
 	// RFC 2453 §3.9.1: a request fills the table "as quickly as possible".
 	x := newBench(t, rip.Config{Timers: rip.Timers{Periodic: 10 * time.Second, AskAfter: 500 * time.Millisecond}})
 	quiet := func(d time.Duration) {
@@ -381,7 +383,7 @@ func TestAskingForAnotherWay(t *testing.T) {
 		t.Helper()
 		x.hear(b, "10.5.0.0/16=1")
 		x.hear(b, "10.5.0.0/16=16")
-		require.Len(t, x.sent(), 3, "the news itself")
+		require.Len(t, x.sent(), 3, "the triggered updates")
 	}
 	lose()
 	quiet(499 * time.Millisecond)
@@ -400,7 +402,7 @@ func TestAskingForAnotherWay(t *testing.T) {
 	x.wait(500 * time.Millisecond)
 	assert.Equal(t, []string{"b ?", "c ?", "d ?"}, x.sent())
 
-	t.Log("# and no request if another path was learned meanwhile")
+	t.Log("# no request if another path was learned meanwhile")
 	x.wait(20 * time.Second)
 	x.sent()
 	lose()
@@ -409,7 +411,7 @@ func TestAskingForAnotherWay(t *testing.T) {
 	quiet(time.Second)
 }
 
-func TestConfigIsJudged(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	tests := []struct {
 		name string
 		cfg  rip.Config
@@ -417,7 +419,8 @@ func TestConfigIsJudged(t *testing.T) {
 	}{
 		{"negative period", rip.Config{Timers: rip.Timers{Periodic: -1}}, "times must not be negative"},
 		{"negative garbage", rip.Config{Timers: rip.Timers{Garbage: -1}}, "times must not be negative"},
-		{"time-out of a period", rip.Config{Timers: rip.Timers{Timeout: 5 * time.Second}}, "timeout 5s must be longer than the period 5s"},
+		{"timeout of a period", rip.Config{Timers: rip.Timers{Timeout: 5 * time.Second}},
+			"timeout 5s must be longer than the period 5s"},
 		{"entry size", rip.Config{EntrySize: 20}, "entry size 20 must be 12 or 8"},
 		{"entries", rip.Config{MaxEntries: 65}, "65 entries a message: must be 1 to 64"},
 		{"negative entries", rip.Config{MaxEntries: -1}, "-1 entries a message: must be 1 to 64"},

@@ -28,7 +28,7 @@ type route struct {
 	lost       int
 
 	forgotten bool // the route was removed from the table; some list may still contain it
-	unsaid    bool // Speaker.changes contains the route
+	pending   bool // Speaker.changes contains the route
 	installed bool // the owner's routing table contains the route
 }
 

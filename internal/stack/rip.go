@@ -264,7 +264,7 @@ func (rp *RIP) input(
 		r = rp.speaker.Input(now, from, i, payload)
 	}
 	rp.applyChanges()
-	if r != rip.Taken {
+	if r != rip.Accepted {
 		return ip.DropRIP
 	}
 	return ip.DropNone
