@@ -227,8 +227,9 @@ func readCount(what string, most int, to *int) reading {
 	return readNumber(what, 1, int64(most), to)
 }
 
-// alternatives reads a mapping in which exactly one key names its kind.
-func (d *decoder) alternatives(n *node, what string, keys []string) bool {
+// alternative returns the only one of the keys that a mapping has: the key that names its kind. It
+// returns "" if it has reported an error.
+func (d *decoder) alternative(n *node, what string, keys []string) string {
 	var found []string
 	for _, k := range keys {
 		if n.get(k) != nil {
@@ -240,16 +241,16 @@ func (d *decoder) alternatives(n *node, what string, keys []string) bool {
 		for _, p := range n.pairs {
 			if near := diagnostic.DidYouMean(p.key.text, keys); near != "" {
 				d.bad(p.key, diagnostic.Quote(p.key.text)+" is not a key of "+what+near, "")
-				return false
+				return ""
 			}
 		}
 		d.bad(n, "the mapping has no kind", what+" with "+diagnostic.OneOf(keys))
-		return false
+		return ""
 	case 1:
-		return true
+		return found[0]
 	}
 	d.bad(n, found[0]+" and "+found[1]+" cannot be used together", "only one of them")
-	return false
+	return ""
 }
 
 func (d *decoder) check(n *node, part interface{ Validate() error }) bool {

@@ -22,6 +22,8 @@ type report struct {
 	errs Errors
 	seen map[Error]bool
 	more bool
+	// added counts the errors, repeated ones included.
+	added int
 	// cell has the swept values of the cell that is being decoded. An error that occurs only in
 	// this cell names them.
 	cell []swept
@@ -36,6 +38,7 @@ type swept struct {
 }
 
 func (r *report) add(p place, msg, want string) {
+	r.added++
 	e := Error{File: p.src.name, Col: p.col, Msg: msg, Want: want}
 	if p.src.flag {
 		e.Source = p.src.lines[0]

@@ -128,7 +128,6 @@ func (f *File) total(r *report) int {
 // decode makes the experiment of one cell, given the index of each variable's value.
 func (f *File) decode(r *report, at []int, load Loader, parts memo) Experiment {
 	d := decoder{report: r, load: load, variables: f.sweeps, changed: f.changed, memo: parts}
-	rep := replacer{report: r}
 	root := f.root
 	r.cell = nil
 	for i, v := range f.sweeps {
@@ -137,7 +136,7 @@ func (f *File) decode(r *report, at []int, load Loader, parts memo) Experiment {
 			r.cell = append(r.cell, swept{Setting{v.key, v.name, p.text}, p.at})
 		}
 		for _, c := range p.changes {
-			if next := rep.with(root, c.key, c.value); next != nil {
+			if next := r.with(root, c.key, c.value); next != nil {
 				root = next
 			}
 		}
@@ -190,8 +189,7 @@ func (f *File) Set(arg string) error {
 		r.add(k.segments[0].place, "a sweep cannot be set", "--sweep KEY=VALUE,VALUE")
 		return r.err()
 	}
-	rep := replacer{report: r}
-	root := rep.with(f.root, k, value)
+	root := r.with(f.root, k, value)
 	if root == nil {
 		return r.err()
 	}

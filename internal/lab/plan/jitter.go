@@ -53,7 +53,7 @@ func (l *link) readJitter(d *decoder, n *node) {
 		}
 		return
 	}
-	if !d.alternatives(n, "a jitter", jitterKinds) {
+	if d.alternative(n, "a jitter", jitterKinds) == "" {
 		return
 	}
 	var j jitterOf

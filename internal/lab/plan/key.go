@@ -45,32 +45,22 @@ func (n *node) find(k keyPath) *node {
 	return n
 }
 
-type replacer struct {
-	report *report
-	failed bool
-}
-
-func (r *replacer) bad(n *node, msg, want string) {
-	r.failed = true
-	r.report.add(n.place, msg, want)
-}
-
 // with returns the document root with the value at k changed. It returns nil if it has reported an
 // error.
-func (r *replacer) with(root *node, k keyPath, value *node) *node {
-	r.failed = false
+func (r *report) with(root *node, k keyPath, value *node) *node {
+	before := r.added
 	if len(k.segments) > maxSegments {
 		r.bad(k.segments[maxSegments], "the key has too many parts", "")
 		return nil
 	}
 	out := r.put(root, root, k.segments, value)
-	if r.failed {
+	if r.added > before {
 		return nil
 	}
 	return out
 }
 
-func (r *replacer) put(root, n *node, path []*node, value *node) *node {
+func (r *report) put(root, n *node, path []*node, value *node) *node {
 	if len(path) == 0 {
 		return value
 	}
@@ -95,7 +85,7 @@ func (r *replacer) put(root, n *node, path []*node, value *node) *node {
 }
 
 // putPair changes or adds a key of a mapping. Decoding the document checks whether the key exists.
-func (r *replacer) putPair(root, n *node, path []*node, value *node) *node {
+func (r *report) putPair(root, n *node, path []*node, value *node) *node {
 	out := *n
 	out.pairs = slices.Clone(n.pairs)
 	seg := path[0]
@@ -135,7 +125,7 @@ func (n *node) index() bool {
 
 // putItem changes an item of a list, given by its index or, in a list of flows, by its name; *
 // changes all items.
-func (r *replacer) putItem(root, n *node, path []*node, value *node) *node {
+func (r *report) putItem(root, n *node, path []*node, value *node) *node {
 	out := *n
 	out.items = slices.Clone(n.items)
 	seg, found := path[0], false

@@ -134,13 +134,8 @@ var lossKeys = map[string][]string{
 func readLossModel(d *decoder, n *node) netem.Loss {
 	model := "from"
 	if n.get(model) == nil {
-		if !d.alternatives(n, "a loss", lossKinds) {
+		if model = d.alternative(n, "a loss", lossKinds); model == "" {
 			return nil
-		}
-		for _, k := range lossKinds {
-			if n.get(k) != nil {
-				model = k
-			}
 		}
 	}
 	var l lossOf

@@ -247,20 +247,13 @@ func (c *chain) option(queues map[*link]*mmQueue) {
 	}
 }
 
-// mmQueues maps mahimahi's queues and their arguments to the keys of experiment files.
-var mmQueues = map[string]struct {
-	here string
-	args map[string]string
-}{
-	"infinite": {"infinite", nil},
-	"droptail": {"droptail", map[string]string{"bytes": "B", "packets": "pkt"}},
-	"drophead": {"drophead", map[string]string{"bytes": "B", "packets": "pkt"}},
-	"codel": {"codel", map[string]string{
-		"bytes": "B", "packets": "pkt", "target": "target", "interval": "interval",
-	}},
-	"pie": {"pie", map[string]string{
-		"bytes": "B", "packets": "pkt", "qdelay_ref": "target", "max_burst": "burst",
-	}},
+// mmArguments maps the arguments of mahimahi's queues to the units of limits and to the keys of
+// experiment files.
+var mmArguments = map[string]map[string]string{
+	"droptail": {"bytes": "B", "packets": "pkt"},
+	"drophead": {"bytes": "B", "packets": "pkt"},
+	"codel":    {"bytes": "B", "packets": "pkt", "target": "target", "interval": "interval"},
+	"pie":      {"bytes": "B", "packets": "pkt", "qdelay_ref": "target", "max_burst": "burst"},
 }
 
 // queue writes a direction's queue in the notation of the file, for readQueue.
@@ -280,14 +273,14 @@ func (c *chain) queue(l *link, q *mmQueue) {
 	set := func(name string, v *node) {
 		out.pairs = append(out.pairs, pair{&node{place: v.place, text: name}, v})
 	}
-	set("type", &node{place: q.kind.place, text: mmQueues[kind].here})
+	set("type", q.kind)
 	limits := &node{place: q.kind.place, kind: list}
 	if q.args != nil {
 		for arg := range strings.SplitSeq(q.args.text, ",") {
 			name, value, _ := strings.Cut(strings.TrimSpace(arg), "=")
 			ahead, _, _ := strings.Cut(q.args.text, arg)
 			v := &node{place: q.args.within(utf8.RuneCountInString(ahead), arg), text: value}
-			as, known := mmQueues[kind].args[name]
+			as, known := mmArguments[kind][name]
 			switch {
 			case !known:
 				c.d.bad(v, diagnostic.Quote(name)+" is not an argument of the mahimahi queue "+kind,

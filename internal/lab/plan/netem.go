@@ -84,8 +84,7 @@ func (f *File) Netem(words string) error {
 		})
 	}
 	down.pairs = append(down.pairs, pair{&node{place: n.place, text: "netem"}, n})
-	rep := replacer{report: r}
-	root := rep.with(f.root, splitKey("path.down", n.place), down)
+	root := r.with(f.root, splitKey("path.down", n.place), down)
 	if root == nil {
 		return r.err()
 	}
