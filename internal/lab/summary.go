@@ -23,26 +23,16 @@ func (r *Results) summaryFile() []byte {
 			if !ok {
 				continue
 			}
-			text = append(strconv.AppendInt(text, int64(g.Cell), 10), ',')
-			named := []string{settings, g.Flow, g.Label, string(d.Name), string(d.Unit)}
-			for _, field := range named {
-				text = append(result.AppendField(text, field), ',')
-			}
-			for i, count := range []int{g.N, g.Finished, len(n.Values)} {
-				if i > 0 {
-					text = append(text, ',')
-				}
-				text = strconv.AppendInt(text, int64(count), 10)
+			row := []string{
+				strconv.Itoa(g.Cell), settings, g.Flow, g.Label, string(d.Name), string(d.Unit),
+				strconv.Itoa(g.N), strconv.Itoa(g.Finished), strconv.Itoa(len(n.Values)),
 			}
 			for _, v := range []float64{
 				n.Mean, n.SD, n.Low, n.High, n.Median, n.IQR(), n.Minimum, n.Maximum,
 			} {
-				text = append(text, ',')
-				if !math.IsNaN(v) && !math.IsInf(v, 0) {
-					text = strconv.AppendFloat(text, v, 'g', -1, 64)
-				}
+				row = append(row, result.FormatNumber(v))
 			}
-			text = append(text, '\n')
+			text = result.AppendRow(text, row...)
 		}
 	}
 	return text

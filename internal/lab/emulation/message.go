@@ -149,7 +149,9 @@ func (s *messageWriter) send(m *Message) {
 }
 
 // sayRows writes the rows of a table. Samples include a script's own columns.
-func sayRows[T result.Row](s *messageWriter, table string, link int, rows []T, own ...string) {
+func sayRows[T result.Row[T]](
+	s *messageWriter, table string, link int, rows []T, own ...string,
+) {
 	for len(rows) > 0 {
 		n := min(rowsAtATime, len(rows))
 		s.send(&Message{

@@ -247,7 +247,7 @@ func (r *report) rows(m *Message) error {
 	return err
 }
 
-func addRows[T result.Row](to *[]T, m *Message) error {
+func addRows[T result.Row[T]](to *[]T, m *Message) error {
 	rows, err := result.ParseRows[T](m.Table, []byte(m.CSV))
 	*to = append(*to, rows...)
 	return err

@@ -39,11 +39,10 @@ var sampleColumns = []column[Sample]{
 // ownPrefix begins the names of columns that scripts record, and of no others.
 const ownPrefix = "cc_"
 
-// withOwn returns the columns of samples, including those that a script records. Missing values are
-// empty.
-func withOwn(names []string) []column[Sample] {
+// columns includes the columns that a script records. Missing values are empty.
+func (Sample) columns(own []string) []column[Sample] {
 	columns := sampleColumns
-	for i, name := range names {
+	for i, name := range own {
 		columns = append(slices.Clip(columns), column[Sample]{
 			name: ownPrefix + name,
 			write: func(dst []byte, s *Sample) []byte {
@@ -78,6 +77,8 @@ var segmentColumns = []column[Segment]{
 	{"sack", writeSACK, readSACK},
 }
 
+func (Segment) columns([]string) []column[Segment] { return segmentColumns }
+
 // pointColumns are the columns of the data that an application received.
 var pointColumns = []column[Point]{
 	timeColumn("time_s", time.Second, func(p *Point) *time.Duration { return &p.At }),
@@ -90,6 +91,8 @@ var pointColumns = []column[Point]{
 		},
 	},
 }
+
+func (Point) columns([]string) []column[Point] { return pointColumns }
 
 // eventColumns are the columns of a link's events. The name of an event is its letter in mahimahi's
 // logs.
@@ -113,6 +116,8 @@ var eventColumns = []column[LinkEvent]{
 	integerColumn("queued", func(e *LinkEvent) *int { return &e.Queued }),
 	wordColumn("why", func(e *LinkEvent) *string { return &e.Why }),
 }
+
+func (LinkEvent) columns([]string) []column[LinkEvent] { return eventColumns }
 
 // switchColumn is a column with one of two words.
 func switchColumn[T any](name, yes, no string, at func(*T) *bool) column[T] {

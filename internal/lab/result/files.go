@@ -45,9 +45,9 @@ func WriteRecord(dir, name string, r *Record) error {
 	for i := range r.Flows {
 		f := &r.Flows[i]
 		for suffix, text := range map[string][]byte{
-			"":          formatTable(withOwn(f.Own), f.Samples),
-			"-segments": formatTable(segmentColumns, f.Segments),
-			"-progress": formatTable(pointColumns, f.Progress),
+			"":          FormatRows(f.Samples, f.Own...),
+			"-segments": FormatRows(f.Segments),
+			"-progress": FormatRows(f.Progress),
 		} {
 			if err := WriteFile(FlowPath(dir, name, i, suffix), text); err != nil {
 				return err
@@ -58,8 +58,8 @@ func WriteRecord(dir, name string, r *Record) error {
 	}
 	for i := range r.Links {
 		l := &r.Links[i]
-		text := formatTable(eventColumns, l.Events)
-		if err := WriteFile(LinkPath(dir, name, l.Name, ".csv"), text); err != nil {
+		path := LinkPath(dir, name, l.Name, ".csv")
+		if err := WriteFile(path, FormatRows(l.Events)); err != nil {
 			return err
 		}
 		head.Links[i] = *l
@@ -87,11 +87,11 @@ func ReadRecord(dir, name string) (*Record, error) {
 	var errs []error
 	for i := range r.Flows {
 		f := &r.Flows[i]
-		f.Samples, err = readTable(FlowPath(dir, name, i, ""), withOwn(f.Own))
+		f.Samples, err = readTable[Sample](FlowPath(dir, name, i, ""), f.Own...)
 		errs = append(errs, err)
-		f.Segments, err = readTable(FlowPath(dir, name, i, "-segments"), segmentColumns)
+		f.Segments, err = readTable[Segment](FlowPath(dir, name, i, "-segments"))
 		errs = append(errs, err)
-		f.Progress, err = readTable(FlowPath(dir, name, i, "-progress"), pointColumns)
+		f.Progress, err = readTable[Point](FlowPath(dir, name, i, "-progress"))
 		errs = append(errs, err)
 	}
 	for i := range r.Links {
@@ -99,16 +99,17 @@ func ReadRecord(dir, name string) (*Record, error) {
 		if l.Name != filepath.Base(l.Name) {
 			return nil, fmt.Errorf("%s: %w: unknown link %q", path, ErrFile, l.Name)
 		}
-		l.Events, err = readTable(LinkPath(dir, name, l.Name, ".csv"), eventColumns)
+		l.Events, err = readTable[LinkEvent](LinkPath(dir, name, l.Name, ".csv"))
 		errs = append(errs, err)
 	}
 	return r, errors.Join(errs...)
 }
 
-func readTable[T any](path string, columns []column[T]) ([]T, error) {
+func readTable[T Row[T]](path string, own ...string) ([]T, error) {
 	text, err := files.Text(path, files.MaxData)
 	if err != nil {
 		return nil, err
 	}
-	return parseTable(path, columns, text)
+	var row T
+	return parseTable(path, row.columns(own), text)
 }

@@ -170,8 +170,7 @@ var columns string
 func Columns() []byte {
 	text := []byte(columns)
 	for _, d := range catalog {
-		text = append(text, "trials.csv,"+string(d.Name)+","+string(d.Unit)+","...)
-		text = append(AppendField(text, d.Text), '\n')
+		text = AppendRow(text, "trials.csv", string(d.Name), string(d.Unit), d.Text)
 	}
 	return text
 }

@@ -118,39 +118,22 @@ func parseTable[T any](path string, columns []column[T], text []byte) ([]T, erro
 	return rows, nil
 }
 
-// Row is a row of a record's tables.
-type Row interface {
-	Sample | Segment | Point | LinkEvent
-}
-
-func columnsOf[T Row](own ...string) []column[T] {
-	var list any
-	switch any(*new(T)).(type) {
-	case Sample:
-		list = withOwn(own)
-	case Segment:
-		list = segmentColumns
-	case Point:
-		list = pointColumns
-	case LinkEvent:
-		list = eventColumns
-	}
-	columns, ok := list.([]column[T])
-	if !ok {
-		panic("BUG: result: a table without columns")
-	}
-	return columns
+// Row is a row of a record's tables: a Sample, Segment, Point or LinkEvent.
+type Row[T any] interface {
+	// columns returns the columns of the table. own are the names of a script's variables.
+	columns(own []string) []column[T]
 }
 
 // FormatRows formats rows as a file of a record, below a line with the columns' names. For samples,
 // own are the names of a script's variables.
-func FormatRows[T Row](rows []T, own ...string) []byte {
-	return formatTable(columnsOf[T](own...), rows)
+func FormatRows[T Row[T]](rows []T, own ...string) []byte {
+	var row T
+	return formatTable(row.columns(own), rows)
 }
 
 // ParseRows parses rows below a header line, which may have some of the columns in any order.
 // Missing columns are 0. The path is for errors.
-func ParseRows[T Row](path string, text []byte) ([]T, error) {
+func ParseRows[T Row[T]](path string, text []byte) ([]T, error) {
 	head, _, _ := bytes.Cut(text, []byte{'\n'})
 	var columns []column[T]
 	names := strings.Split(strings.TrimSuffix(string(head), "\r"), ",")
@@ -160,7 +143,8 @@ func ParseRows[T Row](path string, text []byte) ([]T, error) {
 			own = append(own, mine)
 		}
 	}
-	all := columnsOf[T](own...)
+	var row T
+	all := row.columns(own)
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(c column[T]) bool { return c.name == name })
 		if i < 0 {

@@ -42,33 +42,40 @@ func AppendTrial(dst []byte, experiment string, t *Trial) []byte {
 }
 
 func appendRow(dst []byte, experiment string, t *Trial, f *Flow) []byte {
-	dst = append(AppendField(dst, experiment), ',')
-	dst = append(strconv.AppendInt(dst, int64(t.Cell), 10), ',')
-	dst = append(strconv.AppendInt(dst, int64(t.Trial), 10), ',')
-	dst = append(strconv.AppendUint(dst, t.Seed, 10), ',')
-	dst = append(AppendField(dst, f.Name), ',')
-	dst = append(AppendField(dst, f.Label), ',')
-	dst = append(strconv.AppendBool(dst, f.Finished), ',')
-	dst = append(AppendField(dst, f.Note), ',')
-	dst = append(fmt.Appendf(dst, "%016x", t.Hash), ',')
-	dst = append(AppendField(dst, cmp.Or(string(t.Clock), virtualWord)), ',')
-	dst = appendTime(dst, t.Virtual, time.Second)
-	for _, d := range catalog {
-		dst = append(dst, ',')
-		if v, ok := f.Values[d.Name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
-		}
+	row := []string{
+		experiment, strconv.Itoa(t.Cell), strconv.Itoa(t.Trial), strconv.FormatUint(t.Seed, 10),
+		f.Name, f.Label, strconv.FormatBool(f.Finished), f.Note, fmt.Sprintf("%016x", t.Hash),
+		cmp.Or(string(t.Clock), virtualWord), string(appendTime(nil, t.Virtual, time.Second)),
 	}
-	return append(dst, '\n')
+	for _, d := range catalog {
+		text := ""
+		if v, ok := f.Values[d.Name]; ok {
+			text = FormatNumber(v)
+		}
+		row = append(row, text)
+	}
+	return AppendRow(dst, row...)
 }
 
-// AppendField appends a field of a CSV file, in quotes if necessary. A row stays one line.
-func AppendField(dst []byte, s string) []byte {
-	s = strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
-	if !strings.ContainsAny(s, `",`) && s == strings.TrimLeft(s, " \t") {
-		return append(dst, s...)
+// FormatNumber formats a number exactly. It returns an empty text if the number is not finite.
+func FormatNumber(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
 	}
-	return append(append(append(dst, '"'), strings.ReplaceAll(s, `"`, `""`)...), '"')
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// AppendRow appends a row of a CSV file, with quotes where necessary. A row stays one line.
+func AppendRow(dst []byte, fields ...string) []byte {
+	for _, s := range fields {
+		s = strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
+		if strings.ContainsAny(s, `",`) || s != strings.TrimLeft(s, " \t") {
+			s = `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+		}
+		dst = append(append(dst, s...), ',')
+	}
+	dst[len(dst)-1] = '\n'
+	return dst
 }
 
 // Trials is the content of a file of results.
