@@ -40,14 +40,6 @@ type Comparison struct {
 	alone bool // the flow is the only one in its runs
 }
 
-// kindOf returns the kind of a flow in two runs: "cubic", or "tahoe / cubic" if they differ.
-func kindOf(before, after *result.Flow) string {
-	if before.Label == after.Label {
-		return before.Label
-	}
-	return before.Label + " / " + after.Label
-}
-
 // flowText returns the name of the flow for tables. It returns the kind of a single flow, because
 // the flow's name in the file may be that of another congestion control.
 func (c *Comparison) flowText() string {
@@ -91,17 +83,39 @@ func Compare(a, b *Results) ([]Comparison, error) {
 // whole run.
 func compareRuns(before, after []*result.Trial, set []plan.Setting) []Comparison {
 	var out []Comparison
-	for i := range before[0].Flows {
-		flow := func(t *result.Trial) result.Values { return t.Flows[i].Values }
-		list := comparisons(before, after, flow, before[0].Flows[i].Name, set)
-		for j := range list {
-			list[j].Kind = kindOf(&before[0].Flows[i], &after[0].Flows[i])
-			list[j].alone = len(before[0].Flows) == 1
-		}
-		out = append(out, list...)
+	var pairs [][2]int // indices of the runs with the same seed
+	second := map[uint64]int{}
+	for i, t := range after {
+		second[t.Seed] = i
 	}
-	whole := func(t *result.Trial) result.Values { return t.Whole }
-	return append(out, comparisons(before, after, whole, "", set)...)
+	for i, t := range before {
+		if j, ok := second[t.Seed]; ok {
+			pairs = append(pairs, [2]int{i, j})
+		}
+	}
+	paired := before[0].Seed == after[0].Seed
+	b := result.Groups(0, after)
+	for i, a := range result.Groups(0, before) {
+		for _, d := range result.Catalog() {
+			c := Comparison{
+				Set: set, Flow: a.Flow, Metric: d.Name, Unit: d.Unit, Paired: paired,
+				alone: a.Flow != "" && len(b) == 2,
+			}
+			if c.Kind = a.Label; a.Label != b[i].Label {
+				c.Kind += " / " + b[i].Label
+			}
+			x, y := a.Numbers[d.Name].Values, b[i].Numbers[d.Name].Values
+			if paired {
+				x, y = pairsOf(&a, &b[i], pairs, d.Name)
+				c.LeftOut = min(len(before), len(after)) - len(x)
+			}
+			if len(x) > 0 && len(y) > 0 {
+				c.compare(x, y)
+				out = append(out, c)
+			}
+		}
+	}
+	return out
 }
 
 func matchCells(a, b *Results) ([][2]int, error) {
@@ -137,67 +151,28 @@ func (r *Results) runsOf(cell int) []*result.Trial {
 	return r.Runs[find(cell):find(cell+1)]
 }
 
-// comparisons compares all metrics of a part of two cells' runs.
-func comparisons(before, after []*result.Trial, part partOf, flow string, set []plan.Setting,
-) []Comparison {
-	var out []Comparison
-	paired := before[0].Seed == after[0].Seed
-	for _, d := range result.Catalog() {
-		c := Comparison{Set: set, Flow: flow, Metric: d.Name, Unit: d.Unit, Paired: paired}
-		var x, y []float64
-		if paired {
-			x, y = pairsOf(before, after, part, d.Name)
-			c.LeftOut = min(len(before), len(after)) - len(x)
-		} else {
-			x, y = valuesOf(before, part, d.Name), valuesOf(after, part, d.Name)
-		}
-		if len(x) == 0 || len(y) == 0 {
-			continue
-		}
-		difference := result.Unpaired(x, y)
-		if paired {
-			difference = result.Paired(x, y)
-		}
-		c.N = difference.N
-		first, second := result.Describe(x, 0), result.Describe(y, 0)
-		c.Before, c.After = number(first.Mean), number(second.Mean)
-		if !paired {
-			c.BeforeReach = number((first.High - first.Low) / 2)
-			c.AfterReach = number((second.High - second.Low) / 2)
-		}
-		c.Change, c.Share = number(difference.Mean), number(difference.Share)
-		c.Low, c.High = number(difference.Low), number(difference.High)
-		out = append(out, c)
+// compare sets the numbers of a comparison.
+func (c *Comparison) compare(x, y []float64) {
+	difference := result.Unpaired(x, y)
+	if c.Paired {
+		difference = result.Paired(x, y)
 	}
-	return out
+	c.N = difference.N
+	first, second := result.Describe(x, 0), result.Describe(y, 0)
+	c.Before, c.After = number(first.Mean), number(second.Mean)
+	if !c.Paired {
+		c.BeforeReach = number(first.HalfWidth())
+		c.AfterReach = number(second.HalfWidth())
+	}
+	c.Change, c.Share = number(difference.Mean), number(difference.Share)
+	c.Low, c.High = number(difference.Low), number(difference.High)
 }
 
-// partOf returns the numbers of one flow, or of the whole run.
-type partOf func(*result.Trial) result.Values
-
-func valuesOf(runs []*result.Trial, part partOf, m result.Metric) []float64 {
-	var values []float64
-	for _, t := range runs {
-		if v, ok := part(t)[m]; ok {
-			values = append(values, v)
-		}
-	}
-	return values
-}
-
-// pairsOf returns pairs of a metric's values of trials with the same seed.
-func pairsOf(before, after []*result.Trial, part partOf, m result.Metric) (x, y []float64) {
-	second := map[uint64]*result.Trial{}
-	for _, t := range after {
-		second[t.Seed] = t
-	}
-	for _, t := range before {
-		u := second[t.Seed]
-		if u == nil {
-			continue
-		}
-		v, ok := part(t)[m]
-		w, too := part(u)[m]
+// pairsOf returns the values of a metric in those pairs of runs that both have it.
+func pairsOf(a, b *result.Group, pairs [][2]int, m result.Metric) (x, y []float64) {
+	for _, pair := range pairs {
+		v, ok := a.Trials[pair[0]][m]
+		w, too := b.Trials[pair[1]][m]
 		if ok && too {
 			x, y = append(x, v), append(y, w)
 		}
@@ -240,7 +215,7 @@ func comparisonTable(list []Comparison, before, after string) *table.Table {
 	lastCell, lastFlow, late := "\x00", "\x00", false
 	for i := range list {
 		c := &list[i]
-		set, name := settingsText(c.Set), c.flowText()
+		set, name := settingsText(c.Set, "=", " "), c.flowText()
 		most := max(math.Abs(*c.Before), math.Abs(*c.After))
 		scale := result.ScaleOf(c.Unit, cmp.Or(most, 1))
 		decimals := result.Decimals(scale.Of(most), 4)

@@ -84,15 +84,9 @@ func (d *directory) open(s *Study, until float64) error {
 			return err
 		}
 	}
-	old, err := readManifest(d.path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-	case err != nil:
+	old, err := s.stored(d.path)
+	if err != nil {
 		return err
-	default:
-		if err := old.same(d.path, s); err != nil {
-			return err
-		}
 	}
 	d.manifest, d.found = s.manifest(), old != nil
 	if old != nil && until == 0 && old.Until > 0 {

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -138,17 +139,11 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 }
 
 func (r *Results) sectionTitle(cell int) string {
-	var words []string
-	for _, s := range r.Cells[cell].Set {
-		words = append(words, s.Name+" "+result.Shown(s.Value))
-	}
-	if len(words) == 0 {
-		words = []string{r.Name}
-	}
+	title := cmp.Or(settingsText(r.Cells[cell].Set, " ", ", "), r.Name)
 	if r.Cells[cell].Trials > 1 {
-		words = append(words, "the first trial")
+		title += ", the first trial"
 	}
-	return strings.Join(words, ", ")
+	return title
 }
 
 func (r *Results) figureCells() []figure.Cell {

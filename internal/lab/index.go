@@ -126,16 +126,12 @@ func PartsDone(dir string, of int) (int, error) {
 }
 
 func shareDirectory(dir string, s *Study) (*Manifest, error) {
-	old, err := readManifest(dir)
-	switch {
-	case err == nil:
-		return s.manifest(), old.same(dir, s)
-	case !errors.Is(err, os.ErrNotExist):
-		return nil, err
-	}
-	// Processes that start at the same time write the same content.
+	old, err := s.stored(dir)
 	d := &directory{path: dir, manifest: s.manifest()}
-	return d.manifest, d.describe(s)
+	if err == nil && old == nil {
+		err = d.describe(s) // processes that start at the same time write the same content
+	}
+	return d.manifest, err
 }
 
 // Merge adds the results of parts to the tables of a directory. If no run is missing, it removes

@@ -122,6 +122,19 @@ func (m *Manifest) jobs() (all []job) {
 	return all
 }
 
+// stored reads the manifest of a directory of results, which must belong to the study. It returns nil
+// if there is no manifest.
+func (s *Study) stored(dir string) (*Manifest, error) {
+	m, err := readManifest(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return m, m.same(dir, s)
+}
+
 // same returns an error if a directory's results are not those of a study.
 func (m *Manifest) same(dir string, s *Study) error {
 	if m.Mark == s.Mark {

@@ -16,14 +16,11 @@ type outcome struct {
 	err error
 }
 
-// worker runs a job. The cache belongs to its goroutine.
-type worker func(j job, cache *simulation.ObjectCache) (*result.Trial, error)
-
-// work runs jobs with several workers, in approximately the given order. It calls done with each
-// result, one call at a time and in any order. It returns at the first error or when ctx ends, and
-// drops the results of jobs that are still running.
-func work(
-	ctx context.Context, jobs []job, workers int, do worker, done func(job, *result.Trial) error,
+// work runs jobs in virtual time with several workers, in approximately the given order. It calls
+// done with each result, one call at a time and in any order. It returns at the first error or when
+// ctx ends, and drops the results of jobs that are still running.
+func (s *Study) work(
+	ctx context.Context, jobs []job, o Options, done func(job, *result.Trial) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -39,11 +36,11 @@ func work(
 		}
 	}()
 	var busy sync.WaitGroup
-	for range max(1, min(workers, len(jobs))) {
+	for range max(1, min(o.Workers, len(jobs))) {
 		busy.Go(func() {
 			var cache simulation.ObjectCache
 			for j := range todo {
-				t, err := attempt(j, do, &cache)
+				t, err := s.attempt(j, o, &cache)
 				select {
 				case over <- outcome{j, t, err}:
 				case <-ctx.Done():
@@ -70,11 +67,13 @@ func work(
 }
 
 // attempt runs a job. The error of a panic names the job, so that it can be reproduced.
-func attempt(j job, do worker, cache *simulation.ObjectCache) (t *result.Trial, err error) {
+func (s *Study) attempt(j job, o Options, cache *simulation.ObjectCache) (
+	t *result.Trial, err error,
+) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v: %v\n%s", j, r, debug.Stack())
 		}
 	}()
-	return do(j, cache)
+	return playRun(s, j, o, cache)
 }

@@ -88,8 +88,8 @@ func (s *Study) split(jobs []job) (virtual, live []job) {
 
 // workReal runs jobs in real time, one after the other. When ctx ends, it stops the current job and
 // returns ctx's cause.
-func workReal(ctx context.Context, s *Study, jobs []job, o Options,
-	done func(job, *result.Trial) error,
+func (s *Study) workReal(
+	ctx context.Context, jobs []job, o Options, done func(job, *result.Trial) error,
 ) error {
 	for _, j := range jobs {
 		if ctx.Err() != nil {

@@ -175,7 +175,9 @@ func (r *Results) settingsOf(cell int) string {
 }
 
 // cellText returns a cell's settings with short keys; empty without a sweep.
-func (r *Results) cellText(cell int) string { return settingsText(r.Cells[cell].Set) }
+func (r *Results) cellText(cell int) string {
+	return settingsText(r.Cells[cell].Set, "=", " ")
+}
 
 // timedText is like cellText, with the cell's clock, if there are several clocks.
 func (r *Results) timedText(cell int) string {

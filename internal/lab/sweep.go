@@ -123,13 +123,10 @@ func (s *Study) execute(
 		tell()
 		return take(j, t)
 	}
-	play := func(j job, cache *simulation.ObjectCache) (*result.Trial, error) {
-		return playRun(s, j, o, cache)
-	}
-	if err := work(ctx, now, o.Workers, play, played); err != nil {
+	if err := s.work(ctx, now, o, played); err != nil {
 		return err
 	}
-	return workReal(ctx, s, later, o, played)
+	return s.workReal(ctx, later, o, played)
 }
 
 // recordsMissing returns the first trials that were run without the requested records and captures.

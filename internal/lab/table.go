@@ -209,12 +209,13 @@ func (r *Results) legend(rows []result.Group) string {
 // maxExplained limits the number of rows with an explanation of unfinished runs.
 const maxExplained = 5
 
-func settingsText(set []plan.Setting) string {
+// settingsText formats the names and values of settings.
+func settingsText(set []plan.Setting, equals, separator string) string {
 	parts := make([]string, len(set))
 	for i, s := range set {
-		parts[i] = s.Name + "=" + result.Shown(s.Value)
+		parts[i] = s.Name + equals + result.Shown(s.Value)
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(parts, separator)
 }
 
 // metricColumn is a metric's column. Its unit suits the numbers. All numbers have the same number

@@ -23,11 +23,7 @@ func (v *Verdict) What() string {
 
 // Case describes the cell: the swept settings, without those that the claim selects.
 func (v *Verdict) Case() string {
-	parts := make([]string, len(v.Open))
-	for i, s := range v.Open {
-		parts[i] = s.Name + " " + result.Shown(s.Value)
-	}
-	return strings.Join(parts, ", ")
+	return settingsText(v.Open, " ", ", ")
 }
 
 // Expected returns the expected value.
