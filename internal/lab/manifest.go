@@ -122,8 +122,8 @@ func (m *Manifest) jobs() (all []job) {
 	return all
 }
 
-// stored reads the manifest of a directory of results, which must belong to the study. It returns nil
-// if there is no manifest.
+// stored reads the manifest of a directory, whose results must be the study's. It returns nil if
+// there is no manifest.
 func (s *Study) stored(dir string) (*Manifest, error) {
 	m, err := readManifest(dir)
 	switch {
