@@ -19,8 +19,8 @@ type outcome struct {
 // work runs jobs in virtual time with several workers, in approximately the given order. It calls
 // done with each result, one call at a time and in any order. It returns at the first error or when
 // ctx ends, and drops the results of jobs that are still running.
-func (s *Study) work(
-	ctx context.Context, jobs []job, o Options, done func(job, *result.Trial) error,
+func work(
+	ctx context.Context, s *Study, jobs []job, o Options, done func(job, *result.Trial) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -40,7 +40,7 @@ func (s *Study) work(
 		busy.Go(func() {
 			var cache simulation.ObjectCache
 			for j := range todo {
-				t, err := s.attempt(j, o, &cache)
+				t, err := attempt(s, j, o, &cache)
 				select {
 				case over <- outcome{j, t, err}:
 				case <-ctx.Done():
@@ -67,7 +67,7 @@ func (s *Study) work(
 }
 
 // attempt runs a job. The error of a panic names the job, so that it can be reproduced.
-func (s *Study) attempt(j job, o Options, cache *simulation.ObjectCache) (
+func attempt(s *Study, j job, o Options, cache *simulation.ObjectCache) (
 	t *result.Trial, err error,
 ) {
 	defer func() {

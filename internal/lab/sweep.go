@@ -123,7 +123,7 @@ func (s *Study) execute(
 		tell()
 		return take(j, t)
 	}
-	if err := s.work(ctx, now, o, played); err != nil {
+	if err := work(ctx, s, now, o, played); err != nil {
 		return err
 	}
 	return s.workReal(ctx, later, o, played)
