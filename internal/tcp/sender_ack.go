@@ -28,7 +28,7 @@ func (d *sender) handleACK(
 		var buf [maxSACKBlocks]buffer.Range
 		blocks = s.Options.blocks(d.Una, &buf)
 	}
-	r.Take(ack, blocks)
+	r.MarkDelivered(ack, blocks)
 	if ack > d.Una {
 		d.wait.since = now
 		room = d.acknowledge(ack)
@@ -41,7 +41,7 @@ func (d *sender) handleACK(
 	if r.Delivered == 0 && r.Dups == 0 && r.DSACK == 0 && !reopened {
 		return room, mtuFound, false // nothing new: repeated acknowledgments cost little
 	}
-	r.Digest(d.unsent() > 0 && d.usable() > 0, d.probing())
+	r.Process(d.unsent() > 0 && d.usable() > 0, d.probing())
 	d.path.lost(r.LostProbes)
 	if r.Delivered > 0 {
 		room = d.grow(v.CC.Cwnd()) || room

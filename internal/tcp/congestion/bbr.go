@@ -173,5 +173,5 @@ func (b *bbr) OnRestart(r *Restart) {
 	}
 }
 
-// cut reports whether recovery or ProbeRTT holds the window below that of the model.
+// cut reports whether recovery or ProbeRTT holds the window below the model's window.
 func (b *bbr) cut() bool { return b.loss.open || b.state == bbrProbeRTT }

@@ -80,7 +80,7 @@ func (b *bbr3) enter(s bbr3State) {
 	}
 }
 
-// inProbeBW reports whether the state is one of the four of ProbeBW.
+// inProbeBW reports whether the state is one of the four ProbeBW states.
 func (b *bbr3) inProbeBW() bool { return b.state >= bbr3Down && b.state <= bbr3Up }
 
 // probing reports whether the state probes for bandwidth.
@@ -157,5 +157,5 @@ func (b *bbr3) OnRestart(r *Restart) {
 	}
 }
 
-// cut reports whether recovery or ProbeRTT holds the window below that of the model.
+// cut reports whether recovery or ProbeRTT holds the window below the model's window.
 func (b *bbr3) cut() bool { return b.episode.open || b.state == bbr3ProbeRTT }

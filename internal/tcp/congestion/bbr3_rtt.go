@@ -45,7 +45,8 @@ func (b *bbr3) checkProbeRTT(a *Ack) {
 	r.idle = false
 }
 
-// checkProbeRTTDone leaves ProbeRTT in time (CheckProbeRTTDone, ExitProbeRTT, §5.3.4.4).
+// checkProbeRTTDone leaves ProbeRTT when its time is over (CheckProbeRTTDone, ExitProbeRTT,
+// §5.3.4.4).
 func (b *bbr3) checkProbeRTTDone(now clock.Time, delivered uint64) {
 	if !b.rtt.over(now) {
 		return

@@ -4,7 +4,7 @@ package congestion
 // §5.3.1.2). It ignores a round whose first acknowledgment has no sample.
 func (b *bbr3) checkFull(a *Ack, limited bool) {
 	if !b.full.now && b.round.start && !limited && a.Rate != 0 {
-		b.full.look(float64(a.Rate))
+		b.full.observe(float64(a.Rate))
 	}
 }
 

@@ -63,7 +63,7 @@ func (b *bbr) aggregated() float64 {
 // checkFull adds the bandwidth of a new round to the detection of a full pipe (BBRCheckFullPipe).
 func (b *bbr) checkFull(limited bool) {
 	if !b.full.reached && b.round.start && !limited {
-		b.full.look(b.bw.most)
+		b.full.observe(b.bw.most)
 	}
 }
 
@@ -77,8 +77,8 @@ func (b *bbr) checkDrain(a *Ack) {
 	}
 }
 
-// enterProbeBW enters ProbeBW (BBREnterProbeBW). Flows start at a random phase of the cycle, except
-// the one that drains the queue.
+// enterProbeBW enters ProbeBW (BBREnterProbeBW). Flows start at a random phase of the cycle, but
+// not at the phase that drains the queue.
 func (b *bbr) enterProbeBW(now clock.Time) {
 	b.enter(bbrProbeBW)
 	b.cycle.phase = bbrPhases - 1 - b.rng.IntN(bbrPhases-1)

@@ -157,7 +157,8 @@ type bbrFull struct {
 // reset restarts the detection from a bandwidth.
 func (f *bbrFull) reset(bw float64) { f.bw, f.count, f.now = bw, 0, false }
 
-func (f *bbrFull) look(bw float64) {
+// observe adds the bandwidth of a round.
+func (f *bbrFull) observe(bw float64) {
 	if bw >= f.bw*bbrFullGrowth {
 		f.reset(bw)
 		return

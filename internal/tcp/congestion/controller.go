@@ -257,7 +257,7 @@ func (c *Config) FirstSsthresh() int {
 	return c.MaxWindow // RFC 5681 §3.1: arbitrarily high
 }
 
-// ErrUnknown is the error for an unknown name of an algorithm.
+// ErrUnknown means that no algorithm has the name.
 var ErrUnknown = errors.New("unknown congestion control")
 
 var algorithms = map[string]Make{

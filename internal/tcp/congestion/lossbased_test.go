@@ -53,8 +53,8 @@ func TestRFC6582_FullAcknowledgment(t *testing.T) {
 	assert.Equal(t, 4000, c.Cwnd(), "after a timeout the window has only grown from one segment")
 }
 
-// TestSpuriousIsTakenBack checks the response of RFC 4015 §3.4 for all loss-based algorithms.
-func TestSpuriousIsTakenBack(t *testing.T) {
+// TestSpuriousLossIsUndone checks the response of RFC 4015 §3.4 for all loss-based algorithms.
+func TestSpuriousLossIsUndone(t *testing.T) {
 	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
 		for _, kind := range []Kind{Detected, Timeout} {
 			c := create(t, name)
@@ -107,7 +107,7 @@ func TestRFC5681_RestartWindow(t *testing.T) {
 	}
 }
 
-func TestTakesOver(t *testing.T) {
+func TestControllerReplacesAnother(t *testing.T) {
 	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
 		c, err := New(name, Config{
 			MSS: 1000, InitialWindow: 10000, MaxWindow: 100000, Cwnd: 33000, Ssthresh: 22000,

@@ -15,7 +15,7 @@ func (r *newreno) OnLoss(l *Loss) {
 	r.reduce(l)
 }
 
-// After a full acknowledgment, OnExit sets the window to the data in flight plus one segment.
+// OnExit sets the window after a full acknowledgment to the data in flight plus one segment.
 // Setting it to ssthresh could cause a burst (RFC 6582 §3.2 step 3, option 1).
 func (r *newreno) OnExit(e *Exit) {
 	if r.fast && !e.Spurious {

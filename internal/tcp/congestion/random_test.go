@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestControllersStandAnything checks that after any sequence of events the window is at least a
+// TestControllersWithRandomEvents checks that after any sequence of events the window is at least a
 // segment and at most its bound, and the pacing rate is not negative.
-func TestControllersStandAnything(t *testing.T) {
+func TestControllersWithRandomEvents(t *testing.T) {
 	for _, name := range Names() {
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, 5))

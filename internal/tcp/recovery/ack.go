@@ -63,9 +63,9 @@ func Tick(now clock.Time) uint32 { return uint32(uint64(now) / uint64(TickTime))
 func later(a, b uint32) bool { return int32(a-b) > 0 }
 
 type sampled struct {
-	first, last clock.Time // the oldest and the newest of the segments sent once
-	again       bool       // one of the segments was sent more than once
-	againSent   clock.Time // the last transmission of the first segment, if it was retransmitted
+	first, last   clock.Time // the oldest and the newest of the segments sent once
+	retransmitted bool       // one of the segments was sent more than once
+	resentAt      clock.Time // the last transmission of the first segment, if it was retransmitted
 }
 
 // BeginAck returns the Ack for an acknowledgment that arrives at now.
@@ -83,12 +83,12 @@ func (v *Recovery) beginRound(now clock.Time) *Ack {
 	return r
 }
 
-// Take marks the segments that have arrived: all below ack (RFC 9293 §3.10.7.4), and those in the
-// SACK blocks (RFC 2018 §5). The caller moves SND.UNA afterwards.
-func (r *Ack) Take(ack uint64, blocks []buffer.Range) {
+// MarkDelivered marks the segments that have arrived: all below ack (RFC 9293 §3.10.7.4), and those
+// in the SACK blocks (RFC 2018 §5). The caller moves SND.UNA afterwards.
+func (r *Ack) MarkDelivered(ack uint64, blocks []buffer.Range) {
 	v := r.v
 	v.Kept.Counts.DupAcks += uint64(r.Dups)
-	if v.how.sack && len(blocks) > 0 {
+	if v.strategy.sack && len(blocks) > 0 {
 		r.handleSACK(blocks, ack)
 	}
 	if ack > v.snd.Una {
@@ -97,10 +97,10 @@ func (r *Ack) Take(ack uint64, blocks []buffer.Range) {
 	}
 }
 
-// Digest updates the round trip estimate, detects losses, updates the congestion window and sets
+// Process updates the round trip estimate, detects losses, updates the congestion window and sets
 // the timers. more says that new data waits to be sent, and persisting says that the persist timer
 // is running.
-func (r *Ack) Digest(more, persisting bool) {
+func (r *Ack) Process(more, persisting bool) {
 	v := r.v
 	if r.Delivered > 0 {
 		v.Record.delivered += uint64(r.Delivered)
@@ -108,14 +108,14 @@ func (r *Ack) Digest(more, persisting bool) {
 		v.rack.fack = max(v.rack.fack, r.fack)
 		v.losses.segments += uint64(r.segments)
 		v.Retries = 0
-		if s := &v.Kept.spells; s.since != clock.Never {
+		if s := &v.Kept.timeouts; s.since != clock.Never {
 			s.total += r.now.Sub(s.since)
 			s.since = clock.Never
 		}
 		r.measure()
 	}
 	v.rack.adaptReordering(r, v.snd, v.Kept.TLP.end)
-	v.how.detect(v, r)
+	v.strategy.detect(v, r)
 	v.At.Reorder = r.reorder
 	r.probeAnswered()
 	r.recover(more)
@@ -133,14 +133,14 @@ func (r *Ack) Digest(more, persisting bool) {
 // below a tick.
 func (r *Ack) measure() {
 	v := r.v
-	if r.rtt.first != clock.Never && !r.rtt.again {
+	if r.rtt.first != clock.Never && !r.rtt.retransmitted {
 		share := (r.flight + r.Delivered - 1) / r.Delivered
 		v.RTT.Sample(r.now, r.now.Sub(r.rtt.first), share, &v.shared.Options)
 		v.RTT.minimum(r.now, max(r.now.Sub(r.rtt.last), time.Nanosecond))
 		v.Backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off
 		return
 	}
-	sent := r.rtt.againSent
+	sent := r.rtt.resentAt
 	rtt := r.now.Sub(sent)
 	if sent != clock.Never && r.Echo.Known && r.Echo.Tick == Tick(sent) && rtt >= TickTime {
 		v.RTT.Sample(r.now, rtt, 1, &v.shared.Options)
@@ -230,10 +230,10 @@ func (r *Ack) loseOverdue() {
 	}
 	for id := q.first; id != q.next; id++ {
 		rec := q.at(id)
-		if rec.place != inFlight || id != q.first && !v.how.overdue(v, r, rec) {
+		if rec.place != inFlight || id != q.first && !v.strategy.overdue(v, r, rec) {
 			continue
 		}
-		if rec.flags&recAgain != 0 {
+		if rec.flags&recRetransmitted != 0 {
 			v.Kept.Counts.LostRetransmits++
 		}
 		r.lose(id, rec)
@@ -245,8 +245,8 @@ func (r *Ack) deliver(rec *record) {
 	v := r.v
 	r.Delivered += int(rec.size)
 	r.segments++
-	again := rec.flags&recAgain != 0
-	r.rtt.again = r.rtt.again || again
+	again := rec.flags&recRetransmitted != 0
+	r.rtt.retransmitted = r.rtt.retransmitted || again
 	if !again && rec.end() <= v.Episode.point {
 		r.earlier += int(rec.size)
 	}
@@ -273,8 +273,8 @@ func (r *Ack) acknowledge(ack uint64) {
 	v := r.v
 	q := &v.Record
 	if !q.Empty() {
-		if rec := q.at(q.first); rec.flags&recAgain != 0 {
-			r.rtt.againSent = rec.sentAt
+		if rec := q.at(q.first); rec.flags&recRetransmitted != 0 {
+			r.rtt.resentAt = rec.sentAt
 		}
 	}
 	for !q.Empty() {
@@ -315,7 +315,7 @@ func (r *Ack) lose(id uint32, rec *record) bool {
 	if !ok {
 		return true
 	}
-	l := &v.shared.gone
+	l := &v.shared.lostSegment
 	*l = congestion.LostSegment{
 		Now: r.now, Seq: rec.seq, Size: int(rec.size), TxInFlight: int(rec.pipe),
 		LostSince: int(uint32(q.lost) - rec.lost), AppLimited: rec.flags&recAppLimited != 0,
@@ -325,14 +325,15 @@ func (r *Ack) lose(id uint32, rec *record) bool {
 	return true
 }
 
-// holdsGrowth reports whether an acknowledgment must not grow the window. This is so in four cases:
-// in fast recovery; before fast recovery, while only SACK reports data (RFC 3042 §2), unless the
-// path reorders; at the end of fast recovery without SACK, because duplicates have grown the window
-// (RFC 5681 §3.2 step 6); and with an ECN mark (RFC 3168 §6.1.2).
+// holdsGrowth reports whether an acknowledgment must not grow the window. There are four cases: in
+// fast recovery; before fast recovery, while only SACK reports data (RFC 3042 §2), unless the path
+// reorders; at the end of fast recovery without SACK, because duplicates have grown the window (RFC
+// 5681 §3.2 step 6); and with an ECN mark (RFC 3168 §6.1.2).
 func (r *Ack) holdsGrowth() bool {
 	v := r.v
-	return v.Episode.kind == recovering || r.Marked || r.restarted || r.recovering && !v.how.sack ||
-		v.Episode.kind == steady && r.advance == 0 && !v.rack.reordering
+	e := v.Episode.kind
+	return e == recovering || r.Marked || r.restarted || r.recovering && !v.strategy.sack ||
+		e == steady && r.advance == 0 && !v.rack.reordering
 }
 
 // credit returns the bytes for which the window may grow. In Tahoe's slow start, and after a

@@ -56,7 +56,7 @@ func (v *Recovery) complete(cfg congestion.Config) congestion.Config {
 		cfg.Cwnd = v.snd.MSS
 	}
 	cfg.MaxWindow, cfg.FixedWindow = max(host.MaxWindow, 2*v.snd.MSS), host.FixedWindow
-	cfg.SRTT, cfg.MinRTT, cfg.SACK, cfg.Paced = v.RTT.SRTT, v.RTT.lowest(), v.how.sack, v.Paced
+	cfg.SRTT, cfg.MinRTT, cfg.SACK, cfg.Paced = v.RTT.SRTT, v.RTT.lowest(), v.strategy.sack, v.Paced
 	return cfg
 }
 
@@ -143,7 +143,7 @@ func (r *Ack) control() {
 	if a.Rate != 0 && (!a.AppLimited || a.Rate > v.rate.bytes) {
 		v.rate = rate{a.Rate, a.AppLimited}
 	}
-	a.Round = v.rounds.turn(r.now, v.snd, r.prior, q.transmissions)
+	a.Round = v.rounds.advance(r.now, v.snd, r.prior, q.transmissions)
 	if a.Round && v.rounds.measure(r.now, q.delivered, v.RTT.SRTT, v.CC.Cwnd()) {
 		if restarter, ok := v.CC.Controller.(congestion.Restarter); ok {
 			e := &v.shared.restart
@@ -180,7 +180,7 @@ func (v *Recovery) Left(now clock.Time, behind uint32, n, segments int) {
 	last, seq := v.Record.at(v.Record.next-1), v.snd.Nxt-uint64(behind)
 	v.CC.Controller.(congestion.SendWatcher).OnSend(congestion.Sent{
 		Now: now, Seq: seq, Size: n, Segments: segments, MSS: v.snd.MSS, InFlight: v.Pipe(),
-		Again: seq+uint64(n) < last.seq+uint64(last.text()) || last.flags&recAgain != 0,
+		Again: seq+uint64(n) < last.seq+uint64(last.text()) || last.flags&recRetransmitted != 0,
 	})
 }
 

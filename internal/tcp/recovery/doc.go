@@ -3,9 +3,9 @@
 //
 // A Recovery keeps a record of each segment between SND.UNA and SND.NXT, which it shares with the
 // sender as a Space. The connection calls it when it sends data (Push), when an acknowledgment
-// arrives (BeginAck, Ack.Take, Ack.Digest) and when a timer expires (Advance, OnTimeout). The
-// connection also asks how many bytes it may send (Allowance, Pace), what to retransmit (Resend,
-// Spare) and when the next timer expires (At).
+// arrives (BeginAck, Ack.MarkDelivered, Ack.Process) and when a timer expires (Advance, OnTimeout).
+// The connection also asks how many bytes it may send (Allowance, Pace), what to retransmit
+// (Resend, Spare) and when the next timer expires (At).
 //
 // Each algorithm has its own file. The algorithms that detect losses implement the interface
 // detector: RFC 8985 in rack.go and tlp.go, RFC 6675 in nextseg.go, RFC 6582 in newreno.go and

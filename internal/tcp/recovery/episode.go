@@ -84,9 +84,9 @@ func (r *Ack) recover(more bool) {
 	v := r.v
 	e := &v.Episode
 	r.recovering = e.kind == recovering
-	r.restarting = e.kind == restarting && (e.over || !v.how.sack)
+	r.restarting = e.kind == restarting && (e.over || !v.strategy.sack)
 	if e.kind == restarting && v.snd.Una < e.point {
-		spurious, resend := e.lookForward(r, v.snd, v.how.sack, more)
+		spurious, resend := e.lookForward(r, v.snd, v.strategy.sack, more)
 		if resend {
 			v.Record.resendLonger(-1)
 		}
@@ -128,7 +128,7 @@ func (r *Ack) enter() {
 		// all data in flight, because nothing would report other losses.
 		r.restarted = true
 		e.kind, e.force, e.dupBytes, e.over = restarting, true, 0, true
-		if !v.how.sack {
+		if !v.strategy.sack {
 			v.Record.resendLonger(-1)
 		}
 	} else {
@@ -145,7 +145,7 @@ func (v *Recovery) exit(now clock.Time, spurious bool) {
 	e := &v.shared.exit
 	*e = congestion.Exit{
 		Now: now, InFlight: v.Pipe(), MSS: v.snd.MSS, Spurious: spurious,
-		Ceiling: v.rounds.endUse(v.snd.MSS),
+		Ceiling: v.rounds.endEpisode(v.snd.MSS),
 	}
 	v.CC.OnExit(e)
 	if v.Episode.kind != steady && !spurious {

@@ -62,7 +62,7 @@ type lasting struct {
 	Counts
 	bytesRetrans uint64
 	reportedLost uint64 // part of sentQueue.lost that control has reported
-	spells       spells
+	timeouts     timeoutPeriods
 	ECN          ecn
 	TLP          tlp
 }
@@ -102,8 +102,8 @@ func (v *Recovery) LeaveIdle(now clock.Time) {
 		v.Record.appLimited = m.delivered + 1
 	}
 	v.rack.reorderState = m.reorderState
-	if v.filed != nil {
-		v.Kept = *v.filed
+	if v.saved != nil {
+		v.Kept = *v.saved
 	}
 	v.rounds.window.since, v.rounds.used, v.rounds.usedLast = m.unused, m.used, m.usedLast
 	if m.measured {
@@ -130,11 +130,11 @@ func (v *Recovery) End() {
 	if f == nil {
 		return
 	}
-	if v.Kept != (lasting{}) || v.filed != nil {
-		if v.filed == nil {
-			v.filed = new(lasting)
+	if v.Kept != (lasting{}) || v.saved != nil {
+		if v.saved == nil {
+			v.saved = new(lasting)
 		}
-		*v.filed = v.Kept
+		*v.saved = v.Kept
 	}
 	v.outstanding = nil
 	recs := f.Record.recs
@@ -162,8 +162,8 @@ func (v *Recovery) Stop() {
 	}
 }
 
-// spells counts the periods from a first timeout to the next delivery.
-type spells struct {
+// timeoutPeriods counts the periods from a first timeout to the next delivery.
+type timeoutPeriods struct {
 	since clock.Time // when the current period began; never: the peer answers
 	count uint64
 	total time.Duration

@@ -34,7 +34,7 @@ func (e *episode) lookForward(r *Ack, snd *Space, sack, more bool) (spurious, re
 		// Use conventional recovery: no new data waits, or §2.1 step 2a applies. With SACK,
 		// duplicates do not matter yet (§3.1 step 2).
 		e.forward = forwardOff
-	case e.forward == forwardNew && r.earlier > 0 && !r.rtt.again:
+	case e.forward == forwardNew && r.earlier > 0 && !r.rtt.retransmitted:
 		// Step 3b: data from before the timeout that was not retransmitted has arrived.
 		return true, false
 	case e.forward == forwardNew && (r.Dups > 0 && !sack || r.Delivered > 0):

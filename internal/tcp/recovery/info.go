@@ -98,14 +98,14 @@ type Info struct {
 func (v *Recovery) Info() Info {
 	q := &v.Record
 	i := Info{
-		CAState: v.Episode.String(), CongestionControl: v.CC.Name, Strategy: v.how.name,
+		CAState: v.Episode.String(), CongestionControl: v.CC.Name, Strategy: v.strategy.name,
 		RTO: v.timeout(), RTT: v.RTT.SRTT, RTTVar: v.RTT.rttvar, MinRTT: v.RTT.lowest(),
 		LatestRTT: v.RTT.latest, RTTSamples: v.RTT.samples, Pipe: v.Pipe(),
-		Unacked: q.len(), Sacked: q.count[sacked], Lost: q.count[lost], Retrans: q.again,
+		Unacked: q.len(), Sacked: q.count[sacked], Lost: q.count[lost], Retrans: q.retransmitted,
 		BytesRetrans: v.Kept.bytesRetrans, Counts: v.Kept.Counts, Delivered: v.losses.segments,
 		DeliveredBytes: q.delivered,
 		DeliveryRate:   uint64(v.rate.bytes) * 8, DeliveryRateAppLimited: v.rate.appLimited,
-		TotalRTORecoveries: v.Kept.spells.count, TotalRTOTime: v.Kept.spells.total,
+		TotalRTORecoveries: v.Kept.timeouts.count, TotalRTOTime: v.Kept.timeouts.total,
 		Retransmits: int(v.Retries), Backoff: int(v.Backoff),
 	}
 	if cc := v.CC.Controller; cc != nil {

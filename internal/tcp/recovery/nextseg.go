@@ -55,7 +55,7 @@ func (counting) detect(v *Recovery, r *Ack) {
 			}
 			b.above--
 		case inFlight:
-			if rec.flags&recAgain == 0 {
+			if rec.flags&recRetransmitted == 0 {
 				r.lose(b.judged, rec)
 				r.lost++
 			}
@@ -76,7 +76,7 @@ func (counting) spare(v *Recovery) (uint32, bool) {
 		b.tried = b.judged
 	}
 	for ; int32(b.highest-b.tried) > 0; b.tried++ {
-		if rec := q.at(b.tried); rec.place == inFlight && rec.flags&recAgain == 0 {
+		if rec := q.at(b.tried); rec.place == inFlight && rec.flags&recRetransmitted == 0 {
 			return b.tried, true
 		}
 	}

@@ -20,7 +20,7 @@ const paceQuantum = time.Millisecond
 
 // These are the factors by which the pacing rate of a window-based algorithm exceeds one window per
 // round trip. In slow start the factor is two, because the window doubles in a round. Afterwards it
-// is somewhat more than one, so that the window is still what limits the sender.
+// is somewhat more than one, so that the window still limits the sender.
 const (
 	paceSlowStart = 2.0
 	paceAvoidance = 1.2

@@ -45,7 +45,7 @@ func (k *rack) order(end uint64, again bool) (reordered bool) {
 // retransmission does not count.
 func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 	d := now.Sub(rec.sentAt)
-	if rec.flags&recAgain != 0 && d < minRTT {
+	if rec.flags&recRetransmitted != 0 && d < minRTT {
 		return
 	}
 	if rec.sentAt > k.sentAt || rec.sentAt == k.sentAt && rec.end() > k.end {
@@ -107,7 +107,7 @@ func (t timing) detect(v *Recovery, r *Ack) {
 			r.reorder = due
 			return
 		}
-		if rec.flags&recAgain != 0 {
+		if rec.flags&recRetransmitted != 0 {
 			v.Kept.Counts.LostRetransmits++
 		}
 		if r.lose(id, rec) {

@@ -24,8 +24,7 @@ type rateSample struct {
 	limited   bool // the application limited the sender
 }
 
-// note updates the sample from a delivered record, unless the sample is from one that was sent
-// later.
+// note updates the sample from a delivered record, unless the record of the sample was sent later.
 func (s *rateSample) note(q *sentQueue, rec *record) {
 	if s.sentAt != clock.Never && rec.sentAt < s.sentAt {
 		return
@@ -38,10 +37,10 @@ func (s *rateSample) note(q *sentQueue, rec *record) {
 	q.firstSentAt = rec.sentAt
 }
 
-// rate returns the delivery rate in bytes per second, or zero if this is no sample. The rate is the
-// data delivered since the segment was sent, divided by a time. That time is the longer of the
-// times for sending and for acknowledging the data, because either may have been compressed. If it
-// is shorter than the minimum round trip, an earlier transmission was acknowledged.
+// rate returns the delivery rate in bytes per second, or zero if the sample is not valid. The rate
+// is the data delivered since the segment was sent, divided by a time. That time is the longer of
+// the times for sending and for acknowledging the data, because either may have been compressed. If
+// it is shorter than the minimum round trip, an earlier transmission was acknowledged.
 func (q *sentQueue) rate(now clock.Time, s *rateSample, minRTT time.Duration) int64 {
 	if s.sentAt == clock.Never {
 		return 0

@@ -11,7 +11,7 @@ import (
 type Recovery struct {
 	shared       *Host
 	snd          *Space
-	how          *strategy
+	strategy     *strategy
 	CC           Algorithm
 	RTT          Estimator
 	At           Timers
@@ -26,7 +26,7 @@ type Recovery struct {
 	Changed      func(now clock.Time) // called when an episode begins or ends; may be nil
 	*outstanding                      // nil: the connection is idle
 	idleState    idleState
-	filed        *lasting // Kept while the connection is idle; nil: all zero
+	saved        *lasting // Kept while the connection is idle; nil: all zero
 }
 
 // Timers are the deadlines of a recovery.
@@ -51,18 +51,18 @@ type Host struct {
 	spare       []*outstanding
 	scratch     Ack // the Ack in progress
 	// Arguments of the controllers' methods, reused for each call.
-	ack     congestion.Ack
-	loss    congestion.Loss
-	gone    congestion.LostSegment
-	exit    congestion.Exit
-	restart congestion.Restart
+	ack         congestion.Ack
+	loss        congestion.Loss
+	lostSegment congestion.LostSegment
+	exit        congestion.Exit
+	restart     congestion.Restart
 }
 
 // Init prepares a connection that has not sent anything.
 func (v *Recovery) Init(h *Host, snd *Space) {
 	v.shared, v.snd, v.CC.Name, v.Paced = h, snd, h.Congestion, h.Pacing
 	v.RTT.RTO, v.idleState.mult = h.RTOInitial, 1
-	v.how = choose(h.Strategy, false)
+	v.strategy = choose(h.Strategy, false)
 }
 
 // maxSYNTimeouts is how many timeouts of our SYN or SYN-ACK leave the initial window unchanged. RFC
@@ -71,12 +71,12 @@ func (v *Recovery) Init(h *Host, snd *Space) {
 const maxSYNTimeouts = 1
 
 // Establish is called when the handshake is complete. sack says that the peer sends selective
-// acknowledgments, and again that the SYN was retransmitted. If it was not, its round trip is the
-// first sample (RFC 6298 §3, Karn's algorithm).
+// acknowledgments, and again that the SYN was retransmitted. If it was sent only once, its round
+// trip is the first sample (RFC 6298 §3, Karn's algorithm).
 func (v *Recovery) Establish(now clock.Time, sack, again bool) {
 	v.losses.ofSYNs = v.Retries > maxSYNTimeouts
 	v.At.RTO, v.Retries, v.Backoff = clock.Never, 0, 0
-	v.how = choose(v.shared.Strategy, sack)
+	v.strategy = choose(v.shared.Strategy, sack)
 	if at := v.shared.lossAt; at != clock.Never && now.Sub(at) < lossMemory {
 		// RFC 9040 §3.1: use the losses that other connections have seen lately. After the only
 		// loss of a short connection, no more data may arrive to reveal it.
@@ -162,7 +162,7 @@ func (v *Recovery) Spare(now clock.Time) bool {
 		v.Pacer.Holds(now) != clock.Never {
 		return false
 	}
-	id, ok := v.how.spare(v)
+	id, ok := v.strategy.spare(v)
 	if ok {
 		v.Record.move(id, v.Record.at(id), lost)
 	}
@@ -194,7 +194,7 @@ func (v *Recovery) RoomForMTUProbe(n, need int) (room, hold bool) {
 }
 
 // ProbesTail reports whether the strategy sends tail loss probes (RFC 8985 §7).
-func (v *Recovery) ProbesTail() bool { return v.how.probes }
+func (v *Recovery) ProbesTail() bool { return v.strategy.probes }
 
 // MayResend reports whether congestion control allows the first lost segment to be retransmitted.
 func (v *Recovery) MayResend() bool {
@@ -231,7 +231,7 @@ func (v *Recovery) Resend(now clock.Time, room int) Span {
 		if q.lists[lost].n == 0 || !full || v.Episode.forward != forwardOff ||
 			(s.N+s.MSS-1)/s.MSS >= room ||
 			rec.seq != end || rec.text() > s.MSS || rec.text() > left {
-			v.countAgain(again, s.N)
+			v.countRetransmitted(again, s.N)
 			break
 		}
 	}
@@ -257,7 +257,7 @@ func (v *Recovery) repeat(now clock.Time, id uint32) (Span, bool) {
 		v.Episode.spend(int(rec.size))
 	}
 	v.Record.resent(now, id, rec)
-	v.countAgain(1, n)
+	v.countRetransmitted(1, n)
 	return s, true
 }
 
@@ -266,11 +266,11 @@ func (v *Recovery) RepeatByte(now clock.Time) Span {
 	rec := v.Record.at(v.Record.first)
 	v.Record.resent(now, v.Record.first, rec)
 	n := min(rec.text(), 1)
-	v.countAgain(1, n)
+	v.countRetransmitted(1, n)
 	return Span{rec.seq, n, v.snd.MSS, rec.flags&FIN != 0 && n == rec.text()}
 }
 
-func (v *Recovery) countAgain(segments uint64, n int) {
+func (v *Recovery) countRetransmitted(segments uint64, n int) {
 	v.Kept.Counts.TotalRetrans += segments
 	v.Kept.bytesRetrans += uint64(n)
 	v.rounds.window.resent += n

@@ -67,9 +67,10 @@ func TestRandomFlights(t *testing.T) {
 				from := ack + rng.Uint64N(v.snd.Nxt-ack+1)
 				r := v.BeginAck(now)
 				r.Dups = rng.IntN(2)
-				r.Take(ack, []buffer.Range{{Start: from, End: from + rng.Uint64N(v.snd.Nxt-from+1)}})
+				end := from + rng.Uint64N(v.snd.Nxt-from+1)
+				r.MarkDelivered(ack, []buffer.Range{{Start: from, End: end}})
 				v.snd.Una = ack
-				r.Digest(true, false)
+				r.Process(true, false)
 			case 4:
 				v.Advance(now)
 				if v.At.RTO.Due(now) {
@@ -121,9 +122,9 @@ func (h *Host) flight(now clock.Time, n int) *Recovery {
 // acknowledge processes an acknowledgment that arrives d after the flight began.
 func (v *Recovery) acknowledge(d time.Duration, ack uint64, blocks ...buffer.Range) *Ack {
 	r := v.BeginAck(start.Add(d))
-	r.Take(ack, blocks)
+	r.MarkDelivered(ack, blocks)
 	v.snd.Una = ack
-	r.Digest(false, false)
+	r.Process(false, false)
 	return r
 }
 
@@ -175,7 +176,7 @@ func TestRFC8985_6_2_EchoOfAnEarlierTransmission(t *testing.T) {
 	v := flight(t, "rack", 1)
 	again := start.Add(10 * time.Millisecond)
 	rec := v.Record.at(v.Record.first)
-	rec.flags |= recAgain
+	rec.flags |= recRetransmitted
 	rec.sentAt = again
 	r := v.BeginAck(again.Add(20 * time.Millisecond))
 	r.Echo = Echo{Tick: Tick(again) - 1, Known: true}
@@ -231,10 +232,10 @@ func TestRFC9937_6_2(t *testing.T) {
 		{"proportional: every second one", 4000, 2000, 16000, Ack{Delivered: 2000}, 1000},
 		{"proportional: rounded up", 4000, 2000, 16000, Ack{Delivered: 1001}, 501},
 		{"conservation of packets", 6000, 6000, 5000, Ack{Delivered: 1000}, 1000},
-		{"what was not used before may be used", 6000, 4000, 5000, Ack{Delivered: 1000}, 3000},
+		{"an unused allowance carries over", 6000, 4000, 5000, Ack{Delivered: 1000}, 3000},
 		{"a safe ACK", 6000, 6000, 5000, Ack{Delivered: 1000, advance: 1000}, 2000},
 		{
-			"which one that shows losses is not", 6000, 6000, 5000,
+			"an ACK that shows losses is not safe", 6000, 6000, 5000,
 			Ack{Delivered: 1000, advance: 1000, lost: 1},
 			1000,
 		},
@@ -272,8 +273,8 @@ func TestRFC6582_3_2_EchoesOfARecovery(t *testing.T) {
 		for range 4 {
 			r := v.BeginAck(start.Add(10 * time.Millisecond))
 			r.Dups = 1
-			r.Take(1000, nil)
-			r.Digest(false, false)
+			r.MarkDelivered(1000, nil)
+			r.Process(false, false)
 		}
 		assert.Equal(t, want, v.Episode.String(), point)
 	}
@@ -319,7 +320,7 @@ func TestIdle(t *testing.T) {
 	v.rack.reordering, v.rack.mult = true, 3
 	v.EnterIdle()
 	assert.True(t, v.Idle())
-	assert.Nil(t, v.filed, "there is nothing to keep")
+	assert.Nil(t, v.saved, "there is nothing to keep")
 	require.Len(t, v.shared.spare, 1)
 	v.LeaveIdle(start)
 	assert.Empty(t, v.shared.spare)
@@ -328,7 +329,7 @@ func TestIdle(t *testing.T) {
 	assert.Equal(t, uint64(1000), v.Info().DeliveredBytes)
 	v.Kept.Counts.WindowProbes++
 	v.EnterIdle()
-	assert.NotNil(t, v.filed)
+	assert.NotNil(t, v.saved)
 	v.LeaveIdle(start)
 	assert.Equal(t, uint64(1), v.Info().WindowProbes)
 }
@@ -362,13 +363,13 @@ func TestPacer(t *testing.T) {
 	var p Pacer
 	now := clock.Time(time.Hour)
 	p.sent(now, 1000, 1000)
-	assert.Zero(t, p.Holds(now), "no rate, no pacing")
+	assert.Zero(t, p.Holds(now), "without a rate there is no pacing")
 	p.set(1e6) // a byte per microsecond
 	assert.Equal(t, 2000, p.quantum(1000), "two segments at least")
 	assert.Equal(t, 1000, p.quantum(400), "a millisecond's worth")
 	p.sent(now, 1000, 1000)
 	p.sent(now, 1000, 1000)
-	assert.Zero(t, p.Holds(now), "after a silence: one burst on credit")
+	assert.Zero(t, p.Holds(now), "after silence: one burst")
 	p.sent(now, 1000, 1000)
 	assert.Equal(t, now.Add(time.Millisecond), p.next)
 	assert.NotZero(t, p.Holds(now))
@@ -380,8 +381,8 @@ func TestPacer(t *testing.T) {
 	assert.Zero(t, p.Holds(now))
 }
 
-// TestRecutAgainstBooks cuts the segments of random queues and checks the queues' invariants.
-func TestRecutAgainstBooks(t *testing.T) {
+// TestRecutAgainstModel cuts the records of random queues and checks the queues' invariants.
+func TestRecutAgainstModel(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		q := sentQueue{first: ^uint32(9), next: ^uint32(9)}
@@ -447,7 +448,7 @@ func audit(t *testing.T, q *sentQueue, mss int, from, to uint64) {
 		from = r.end()
 		bytes[r.place] += int(r.size)
 		count[r.place]++
-		if r.place == inFlight && r.flags&recAgain != 0 {
+		if r.place == inFlight && r.flags&recRetransmitted != 0 {
 			again++
 		}
 		if r.place != sacked {
@@ -458,7 +459,7 @@ func audit(t *testing.T, q *sentQueue, mss int, from, to uint64) {
 	require.Equal(t, to, from)
 	require.Equal(t, bytes, q.bytes)
 	require.Equal(t, count, q.count)
-	require.Equal(t, again, q.again)
+	require.Equal(t, again, q.retransmitted)
 	require.Len(t, ids(q, lost), count[lost])
 	flight := ids(q, inFlight)
 	require.Len(t, flight, count[inFlight])
@@ -496,7 +497,7 @@ func (v *Recovery) verify() error {
 		above != b.above || int32(b.highest-q.next) > 0 || u.to > v.snd.Nxt ||
 		u.open && u.owed < 0 {
 		return fmt.Errorf("recovery: %d gaps up to %d of %+v, bytes %v and records %v of %+v, "+
-			"%d above %+v, %+v to take back", gaps, next, *v.snd, bytes, count, *q, above, *b, *u)
+			"%d above %+v, undo %+v", gaps, next, *v.snd, bytes, count, *q, above, *b, *u)
 	}
 	return nil
 }

@@ -3,9 +3,9 @@ package recovery
 // recut cuts the records that are longer than a segment of mss bytes, except those that have
 // arrived and MTU probes, which are long on purpose. No piece spans two records in flight, because
 // the peer reports segments as they were sent. Before cutting, recut joins adjacent lost records,
-// so that only their last piece is short. The pieces replace the records in the order of sequence
-// numbers and in that of transmission. move maps the id of a record to that of the piece with its
-// first byte, and the end of the queue to its new end.
+// so that only their last piece is short. The pieces replace the records both in sequence order and
+// in the order of transmission. move maps the id of a record to the id of the piece with its first
+// byte, and the end of the old queue to the end of the new one.
 func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 	old := *q
 	starts := make([]uint32, old.len()+1)
@@ -25,7 +25,7 @@ func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 		size *= 2
 	}
 	q.recs, q.next, q.lastLost = make([]record, size), q.first+ids, q.first
-	q.lists, q.count, q.again = [2]idList{}, [numPlaces]int{}, 0
+	q.lists, q.count, q.retransmitted = [2]idList{}, [numPlaces]int{}, 0
 	q.cutTo, q.uneven = old.at(old.next-1).end(), false
 	for i := uint32(0); i < uint32(old.len()); {
 		run := old.run(old.first + i)
@@ -83,9 +83,9 @@ func (q *sentQueue) paste(id uint32, old *sentQueue, from, run uint32, mss int) 
 		if n > 1 {
 			stop = seq + uint64(mss)
 		}
-		for again |= old.at(from).flags & recAgain; old.at(from).end() < stop; {
+		for again |= old.at(from).flags & recRetransmitted; old.at(from).end() < stop; {
 			from++
-			again |= old.at(from).flags & recAgain
+			again |= old.at(from).flags & recRetransmitted
 		}
 		piece := *old.at(from)
 		piece.flags |= again
@@ -100,7 +100,7 @@ func (q *sentQueue) paste(id uint32, old *sentQueue, from, run uint32, mss int) 
 		*q.at(id) = piece
 		q.count[piece.place]++
 		if piece.place == inFlight {
-			q.countAgain(&piece, 1)
+			q.countRetransmitted(&piece, 1)
 		}
 		id++
 	}

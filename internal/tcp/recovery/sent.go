@@ -7,13 +7,13 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 // in the order of transmission, which RACK walks), lost (a list of segments to retransmit, lowest
 // first), or sacked (no list). Every move updates byte counts, so Pipe needs no walk.
 type sentQueue struct {
-	recs        []record
-	first, next uint32 // ids in use are [first, next), modulo 2^32
-	lists       [2]idList
-	lastLost    uint32 // the record that was found lost last
-	bytes       [numPlaces]int
-	count       [numPlaces]int
-	again       int // segments in flight that were sent more than once
+	recs          []record
+	first, next   uint32 // ids in use are [first, next), modulo 2^32
+	lists         [2]idList
+	lastLost      uint32 // the record that was found lost last
+	bytes         [numPlaces]int
+	count         [numPlaces]int
+	retransmitted int // segments in flight that were sent more than once
 	// transmissions counts all transmissions. An unchanged value shows that nothing was sent.
 	transmissions uint64
 	cutTo         uint64 // recut has cut the segments below this number
@@ -67,10 +67,10 @@ type Flags uint8
 
 // The flags. Callers of Push set the exported ones.
 const (
-	FIN           Flags = 1 << iota // ends with our FIN
-	recAgain                        // was sent more than once
-	recAppLimited                   // was sent while the application limited the sender
-	MTUProbe                        // is larger than the path is known to carry
+	FIN              Flags = 1 << iota // ends with our FIN
+	recRetransmitted                   // was sent more than once
+	recAppLimited                      // was sent while the application limited the sender
+	MTUProbe                           // is larger than the path is known to carry
 )
 
 type idList struct {
@@ -154,14 +154,14 @@ func (q *sentQueue) move(id uint32, r *record, to place) {
 		q.uneven = q.uneven || r.seq < q.cutTo
 	default:
 		q.link(&q.lists[to], id, r)
-		q.countAgain(r, 1)
+		q.countRetransmitted(r, 1)
 	}
 }
 
-// countAgain adds n to the count of retransmitted segments in flight, if the record is one.
-func (q *sentQueue) countAgain(r *record, n int) {
-	if r.flags&recAgain != 0 {
-		q.again += n
+// countRetransmitted adds n to the count of retransmitted segments in flight, if the record is one.
+func (q *sentQueue) countRetransmitted(r *record, n int) {
+	if r.flags&recRetransmitted != 0 {
+		q.retransmitted += n
 	}
 }
 
@@ -173,9 +173,9 @@ func (q *sentQueue) resent(now clock.Time, id uint32, r *record) {
 		q.firstSentAt, q.deliveredAt = now, now
 	}
 	r.sentAt = now
-	if r.flags&recAgain == 0 {
-		r.flags |= recAgain
-		q.again++
+	if r.flags&recRetransmitted == 0 {
+		r.flags |= recRetransmitted
+		q.retransmitted++
 	}
 	r.flags &^= recAppLimited
 	if q.appLimited > q.delivered {
@@ -194,7 +194,7 @@ func (q *sentQueue) restore() {
 		r.place = inFlight
 		q.bytes[inFlight] += int(r.size)
 		q.count[inFlight]++
-		q.countAgain(r, 1)
+		q.countRetransmitted(r, 1)
 		q.linkBySentAt(id, r)
 	}
 }
@@ -216,7 +216,7 @@ func (q *sentQueue) leave(id uint32, r *record) {
 	q.bytes[r.place] -= int(r.size)
 	q.count[r.place]--
 	if r.place == inFlight {
-		q.countAgain(r, -1)
+		q.countRetransmitted(r, -1)
 	}
 	if r.place != sacked {
 		q.unlink(&q.lists[r.place], id, r)

@@ -74,7 +74,7 @@ func TestSentQueueAgainstModel(t *testing.T) {
 			}
 			require.Equal(t, bytes, q.bytes)
 			require.Equal(t, count, q.count)
-			require.Equal(t, again, q.again)
+			require.Equal(t, again, q.retransmitted)
 			require.Equal(t, lows, ids(&q, lost), "lost segments are in sequence order, seed %d", seed)
 			last := clock.Never
 			for _, id := range ids(&q, inFlight) {

@@ -15,8 +15,8 @@ const (
 	// than a process waits for CPU time while a few others run. A first loss is repaired after this
 	// time at the latest, or sooner if later data reveals it.
 	pauseFloor = 10 * time.Millisecond
-	// lossFreeAfter is the number of segments without a loss after which a path counts as one
-	// without losses.
+	// lossFreeAfter is the number of segments without a loss after which a path counts as
+	// loss-free.
 	lossFreeAfter = 1 << 14
 	// lossMemory is how long a loss affects new connections.
 	lossMemory = time.Minute
@@ -25,13 +25,13 @@ const (
 // losses is the history of losses on a connection's path.
 type losses struct {
 	segments uint64 // delivered segments
-	// freeAt is the count of delivered segments from which the path counts as one without losses
-	// again; zero: no loss yet.
+	// freeAt is the count of delivered segments at which the path counts as loss-free again; zero:
+	// no loss yet.
 	freeAt uint64
-	ofSYNs bool // the initial window is one segment
+	ofSYNs bool // too many SYNs timed out: the initial window is one segment
 }
 
-// free reports whether the path counts as one without losses.
+// free reports whether the path counts as loss-free.
 func (l *losses) free() bool { return l.segments >= l.freeAt }
 
 func (v *Recovery) noteLoss(now clock.Time) {
@@ -39,8 +39,8 @@ func (v *Recovery) noteLoss(now clock.Time) {
 	v.shared.lossAt = now
 }
 
-// timeout returns the current retransmission timeout. RTOMin replaces RFC 6298 §2.4's minimum of a
-// second on paths with losses.
+// timeout returns the current retransmission timeout. On paths with losses, RTOMin replaces the
+// minimum of RFC 6298 §2.4, a second.
 func (v *Recovery) timeout() time.Duration {
 	d := v.RTO(v.Backoff)
 	if v.losses.free() {
@@ -74,7 +74,7 @@ func (v *Recovery) postponeLate(now clock.Time) {
 // lost.
 func (v *Recovery) OnTimeout(now clock.Time) (probes int) {
 	v.Kept.Counts.TotalRTO++
-	if s := &v.Kept.spells; s.since == clock.Never {
+	if s := &v.Kept.timeouts; s.since == clock.Never {
 		s.since = now
 		s.count++
 	}
@@ -90,7 +90,7 @@ func (v *Recovery) OnTimeout(now clock.Time) (probes int) {
 		kind = congestion.TimeoutAgain
 	}
 	next := episode{kind: restarting, point: v.snd.Nxt, timedOut: v.snd.Una, force: true}
-	if v.how.forward && v.Episode.mayForward(v.snd.Una) {
+	if v.strategy.forward && v.Episode.mayForward(v.snd.Una) {
 		next.forward = forwardFirst
 	}
 	switch v.Episode.kind {
@@ -127,7 +127,7 @@ func (v *Recovery) Advance(now clock.Time) (probes int) {
 	v.postponeLate(now)
 	if v.At.Reorder.Due(now) { // RFC 8985 §6.2 step 5
 		r := v.beginRound(now)
-		v.how.detect(v, r)
+		v.strategy.detect(v, r)
 		v.At.Reorder = r.reorder
 		if r.lost > 0 {
 			r.recover(false)

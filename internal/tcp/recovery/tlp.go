@@ -10,11 +10,11 @@ import (
 // tlp is the state of the tail loss probe (RFC 8985 §7). If the end of a flight is not acknowledged
 // for about two round trips, one more segment makes the peer answer, long before the RTO.
 type tlp struct {
-	start  uint64 // start of a probe that repeats old data
-	end    uint64 // SND.NXT when the probe was sent; zero: no probe is in flight
-	again  bool   // the probe repeated old data
-	Due    bool   // a probe must be sent
-	inside bool   // recovery has sent a probe, and nothing has been delivered since
+	start    uint64 // start of a probe that repeats old data
+	end      uint64 // SND.NXT when the probe was sent; zero: no probe is in flight
+	repeated bool   // the probe repeated old data
+	Due      bool   // a probe must be sent
+	inside   bool   // recovery has sent a probe, and nothing has been delivered since
 }
 
 // probeFloor is the minimum wait for a probe. A busy machine may read its sockets that late.
@@ -36,7 +36,7 @@ const probeSegments = 2
 func (v *Recovery) armProbe(now clock.Time) {
 	v.At.Probe = clock.Never
 	p, e := &v.Kept.TLP, &v.Episode
-	may := v.how.probes && !v.Record.Empty() && v.RTT.SRTT != 0
+	may := v.strategy.probes && !v.Record.Empty() && v.RTT.SRTT != 0
 	if e.kind == steady {
 		may = may && p.end == 0 && v.RTT.fresh && v.Record.count[sacked] == 0 &&
 			v.Record.count[lost] == 0
@@ -89,7 +89,7 @@ func (v *Recovery) RepeatProbe(now clock.Time) (s Span, ok bool) {
 		p.inside = ok
 	} else if s, ok = v.repeat(now, v.Record.next-1); ok {
 		v.Probed(now)
-		p.again, p.start = true, s.Seq
+		p.repeated, p.start = true, s.Seq
 	}
 	p.Due = false
 	return s, ok
@@ -98,7 +98,7 @@ func (v *Recovery) RepeatProbe(now clock.Time) (s Span, ok bool) {
 // Probed records that new data was sent as the probe.
 func (v *Recovery) Probed(now clock.Time) {
 	p := &v.Kept.TLP
-	p.Due, p.again, p.end = false, false, v.snd.Nxt
+	p.Due, p.repeated, p.end = false, false, v.snd.Nxt
 	v.At.Probe = clock.Never
 	v.ArmRTO(now)
 }
@@ -113,7 +113,7 @@ func (r *Ack) probeAnswered() {
 	both := r.DSACK == p.end
 	switch {
 	case v.snd.Una < p.end && !both:
-	case !p.again, both:
+	case !p.repeated, both:
 		p.end = 0 // new data was needed, or both copies arrived
 	case v.snd.Una > p.end:
 		// The probe repaired the only loss. Congestion control must still see it.

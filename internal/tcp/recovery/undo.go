@@ -55,7 +55,7 @@ func (r *Ack) spurious() bool {
 		return true // all retransmitted data has arrived twice
 	}
 	return r.advance > 0 && u.open && u.to != 0 && v.snd.Una > u.from &&
-		(v.Record.Empty() || v.Record.at(v.Record.first).flags&recAgain == 0) &&
+		(v.Record.Empty() || v.Record.at(v.Record.first).flags&recRetransmitted == 0) &&
 		u.resent.Known && r.Echo.Known && later(u.resent.Tick, r.Echo.Tick)
 }
 
@@ -72,7 +72,7 @@ func (u *undo) begin(v *Recovery, timeout bool) {
 		from: v.snd.Una, open: true, timeout: timeout, srtt: v.RTT.SRTT, rttvar: v.RTT.rttvar,
 		reduced: v.Kept.ECN.reduced, point: v.Kept.ECN.point,
 	}
-	if p := &v.Kept.TLP; p.end != 0 && p.again {
+	if p := &v.Kept.TLP; p.end != 0 && p.repeated {
 		u.sent(p.start, p.end) // the probe's copy will be reported too
 	}
 }

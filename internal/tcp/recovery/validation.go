@@ -26,8 +26,8 @@ const (
 	nonValidatedPeriod = 5 * time.Minute
 )
 
-// turn begins a new half of the sampling period of max(3 * RTT, 1 s) when it is time.
-func (v *validation) turn(now clock.Time, srtt time.Duration) {
+// rotate begins a new half of the sampling period of max(3 * RTT, 1 s) when it is time.
+func (v *validation) rotate(now clock.Time, srtt time.Duration) {
 	half := max(3*srtt, samplingPeriod) / 2
 	switch age := now.Sub(v.binAt); {
 	case v.binAt == clock.Never || age < half:
@@ -75,9 +75,9 @@ func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
 	return flight
 }
 
-// turn reports whether SND.UNA has passed the data that was in flight when the last round began,
+// advance reports whether SND.UNA has passed the data that was in flight when the last round began,
 // and then begins a new round. prior is the data in flight, sent the count of transmissions.
-func (l *rounds) turn(now clock.Time, snd *Space, prior int, sent uint64) bool {
+func (l *rounds) advance(now clock.Time, snd *Space, prior int, sent uint64) bool {
 	l.peak = max(l.peak, prior)
 	if snd.Una < l.roundEnd {
 		return false
@@ -104,7 +104,7 @@ func (l *rounds) cwndLimited(cc congestion.Controller) bool {
 // that a round trip has delivered lately (RFC 7661 §4.2).
 func (l *rounds) validated(now clock.Time, srtt time.Duration, cwnd int) (yes bool, pipeACK int) {
 	w := &l.window
-	w.turn(now, srtt)
+	w.rotate(now, srtt)
 	used := max(w.bins[0], w.bins[1])
 	return w.binAt == clock.Never || l.used || l.usedLast || 2*used >= cwnd, used
 }
@@ -120,7 +120,7 @@ func (l *rounds) measure(now clock.Time, delivered uint64, srtt time.Duration, c
 	if w.binAt == clock.Never {
 		w.binAt = now
 	}
-	w.turn(now, srtt)
+	w.rotate(now, srtt)
 	w.bins[0] = max(w.bins[0], n)
 	validated, _ := l.validated(now, srtt, cwnd)
 	switch {
@@ -150,10 +150,10 @@ func (l *rounds) lossFlight(
 	return flight
 }
 
-// endUse ends an episode. If the episode began in the non-validated phase, endUse returns the
-// window of RFC 7661 §4.4.1: half of the data that was in use and not retransmitted. Zero: no
+// endEpisode ends an episode. If the episode began in the non-validated phase, endEpisode returns
+// the window of RFC 7661 §4.4.1: half of the data that was in use and not retransmitted. Zero: no
 // bound.
-func (l *rounds) endUse(mss int) int {
+func (l *rounds) endEpisode(mss int) int {
 	ceiling := 0
 	if w := &l.window; w.volume > 0 {
 		ceiling = max((w.volume-w.resent)/2, 2*mss)
