@@ -145,16 +145,12 @@ func SumPieces(pieces [][]byte, initial uint64) uint64 {
 		if odd {
 			// RFC 1071 §2(B): at an odd offset every byte falls into the other half of its word.
 			// Fold has swapped the halves already.
-			s = addCarry(s, uint64(Fold(Sum(p, 0))))
+			sum, carry := bits.Add64(s, uint64(Fold(Sum(p, 0))), 0)
+			s = sum + carry
 		} else {
 			s = Sum(p, s)
 		}
 		odd = odd != (len(p)%2 == 1)
 	}
 	return s
-}
-
-func addCarry(a, b uint64) uint64 {
-	s, c := bits.Add64(a, b, 0)
-	return s + c
 }

@@ -24,17 +24,12 @@ const (
 	Closed
 )
 
+var stateNames = [...]string{"connecting", "open", "lingering", "closed"}
+
 // String returns the state's name.
 func (s State) String() string {
-	switch s {
-	case Connecting:
-		return "connecting"
-	case Open:
-		return "open"
-	case Lingering:
-		return "lingering"
-	case Closed:
-		return "closed"
+	if int(s) < len(stateNames) {
+		return stateNames[s]
 	}
 	return "unknown"
 }

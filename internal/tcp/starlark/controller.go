@@ -88,18 +88,14 @@ func (c *controller) PacingRate() int64 { return c.state.rate.n }
 func (c *controller) OnAck(a *congestion.Ack) {
 	if c.begin(a.Now, a.MSS) {
 		c.arrival.take(a)
-		c.ack.of, c.ack.began = &c.arrival, c.began
-		c.call(callAck, &c.ack)
-		c.ack.of = nil
+		callWith(c, callAck, &c.ack, &c.arrival)
 	}
 }
 
 func (c *controller) OnLoss(l *congestion.Loss) {
 	if c.begin(l.Now, l.MSS) {
 		c.before.save(l.Kind, &c.state)
-		c.loss.of, c.loss.began = l, c.began
-		c.call(callLoss, &c.loss)
-		c.loss.of = nil
+		callWith(c, callLoss, &c.loss, l)
 	}
 }
 
@@ -115,9 +111,7 @@ func (c *controller) OnExit(e *congestion.Exit) {
 		if c.before.valid {
 			c.ending.cwnd, c.ending.ssthresh = c.before.cwnd.value, c.before.ssthresh.value
 		}
-		c.exit.of, c.exit.began = &c.ending, c.began
-		c.call(callExit, &c.exit)
-		c.exit.of = nil
+		callWith(c, callExit, &c.exit, &c.ending)
 	}
 	c.before.end(e.Spurious)
 }
@@ -131,25 +125,19 @@ func (c *controller) OnRestart(r *congestion.Restart) {
 		c.defaultRestart(r)
 		return
 	}
-	c.restart.of, c.restart.began = r, c.began
-	c.call(callRestart, &c.restart)
-	c.restart.of = nil
+	callWith(c, callRestart, &c.restart, r)
 }
 
 func (c *controller) OnSegmentLost(l *congestion.LostSegment) {
 	if c.run.program.calls[callSegment] != nil && c.begin(l.Now, c.state.mss) {
-		c.segment.of, c.segment.began = l, c.began
-		c.call(callSegment, &c.segment)
-		c.segment.of = nil
+		callWith(c, callSegment, &c.segment, l)
 	}
 }
 
 func (c *controller) OnSend(s congestion.Sent) {
 	if c.run.program.calls[callSend] != nil && c.begin(s.Now, s.MSS) {
 		c.lastSent = s
-		c.sent.of, c.sent.began = &c.lastSent, c.began
-		c.call(callSend, &c.sent)
-		c.sent.of = nil
+		callWith(c, callSend, &c.sent, &c.lastSent)
 	}
 }
 
@@ -167,9 +155,7 @@ func (c *controller) OnTimer(t congestion.Timer) {
 		return
 	}
 	c.lastTimer = t
-	c.expiry.of, c.expiry.began = &c.lastTimer, c.began
-	c.call(callTimer, &c.expiry)
-	c.expiry.of = nil
+	callWith(c, callTimer, &c.expiry, &c.lastTimer)
 }
 
 // begin starts an event, and reports false if the run has failed.
@@ -205,6 +191,13 @@ func (c *controller) call(which call, event starlark.Value) {
 	if what := c.state.overfull(); what != "" {
 		c.failed(which, at(f.Position(), what+", after "+signatures[which].name))
 	}
+}
+
+// callWith calls a function of the script with an event, which is valid only during the call.
+func callWith[T any](c *controller, which call, e *event[T], of *T) {
+	e.of, e.began = of, c.began
+	c.call(which, e)
+	e.of = nil
 }
 
 func (c *controller) invoke(f *starlark.Function) (v starlark.Value, err error) {

@@ -233,22 +233,13 @@ func (e *event[T]) AttrNames() []string {
 
 // String returns all attributes, for print.
 func (e *event[T]) String() string {
-	if e.of == nil {
-		return e.name + "()"
-	}
-	var b strings.Builder
+	var attributes []string
 	for i := range e.fields {
-		f := &e.fields[i]
-		fmt.Fprintf(&b, "%s%s = %v", separator(i), f.name, f.get(e.of, e.began))
+		if f := &e.fields[i]; e.of != nil {
+			attributes = append(attributes, fmt.Sprintf("%s = %v", f.name, f.get(e.of, e.began)))
+		}
 	}
-	return e.name + "(" + b.String() + ")"
-}
-
-func separator(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return ", "
+	return e.name + "(" + strings.Join(attributes, ", ") + ")"
 }
 
 // Type implements starlark.Value.

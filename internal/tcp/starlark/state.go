@@ -18,9 +18,9 @@ type state struct {
 	cwnd, ssthresh, rate quantity
 	acked                starlark.Value
 
-	names  []string // the script's own attributes, in the order of creation
-	values []starlark.Value
-	heaps  bool // one of values can grow, because it is not a plain number
+	names   []string // the script's own attributes, in the order of creation
+	values  []starlark.Value
+	growing bool // one of values is not a plain number, so it can grow
 
 	mss, max int  // minimum and maximum of the window
 	opening  bool // init is running and may create attributes
@@ -40,7 +40,7 @@ const (
 	nameAcked    = "acked"
 )
 
-var houseNames = []string{nameCwnd, nameSsthresh, nameRate, nameAcked}
+var builtinNames = []string{nameCwnd, nameSsthresh, nameRate, nameAcked}
 
 func bytesOf(n int) quantity { return quantity{value: starlark.MakeInt(n), n: int64(n)} }
 
@@ -123,7 +123,7 @@ func (s *state) setOwn(name string, v starlark.Value) error {
 			return fmt.Errorf("state.%s holds %s", name, what)
 		}
 	default:
-		s.heaps = true
+		s.growing = true
 	}
 	return nil
 }
@@ -176,34 +176,34 @@ func brief(v starlark.Value) string {
 // overfull counts the values in state. It returns an error text if they are too large, or have a
 // type that cannot be stored.
 func (s *state) overfull() string {
-	if !s.heaps {
+	if !s.growing {
 		return ""
 	}
 	var all census
-	s.heaps = false
+	s.growing = false
 	for i, v := range s.values {
 		if what := all.count(v, 0); what != "" {
 			return "state." + s.names[i] + " holds " + what
 		}
 		switch v.(type) {
 		case *starlark.List, starlark.Tuple, *starlark.Dict:
-			s.heaps = true
+			s.growing = true
 		}
 	}
 	return ""
 }
 
 // AttrNames implements starlark.HasAttrs.
-func (s *state) AttrNames() []string { return slices.Concat(houseNames, s.names) }
+func (s *state) AttrNames() []string { return slices.Concat(builtinNames, s.names) }
 
 // String returns all attributes.
 func (s *state) String() string {
-	var b strings.Builder
-	for i, name := range s.AttrNames() {
+	var attributes []string
+	for _, name := range s.AttrNames() {
 		v, _ := s.Attr(name)
-		fmt.Fprintf(&b, "%s%s = %s", separator(i), name, brief(v))
+		attributes = append(attributes, name+" = "+brief(v))
 	}
-	return "state(" + b.String() + ")"
+	return "state(" + strings.Join(attributes, ", ") + ")"
 }
 
 // Type implements starlark.Value.

@@ -26,7 +26,7 @@ func TestTutorialIsComplete(t *testing.T) {
 	}
 	for of, names := range map[string][]string{
 		"ack":     namesOf(ackFields),
-		"state":   houseNames,
+		"state":   builtinNames,
 		"conn":    namesOf(connFields),
 		"loss":    namesOf(lossFields),
 		"exit":    namesOf(exitFields),
