@@ -60,15 +60,15 @@ func (p *pair) panels(label string, u result.Scale, curve func(v *view, f *flow)
 	for i := range p.flows {
 		f, g := &p.virtual.flows[i], &p.live.flows[i]
 		panel := chart.Panel{
-			X: p.virtual.time(), Y: chart.Axis{Label: joined(label, u.Name)},
+			X: p.virtual.time(), Y: axis(label, u, 0, 0),
 			Layers: []chart.Layer{
 				{
 					Name: p.names[0], Kind: chart.Steps, Paint: f.paint, Width: 1.7,
-					Points: scale(curve(p.virtual, f), u),
+					Points: curve(p.virtual, f),
 				},
 				{
 					Name: p.names[1], Kind: chart.Steps, Paint: g.paint, Width: 0.8,
-					Points: scale(curve(p.live, g), u),
+					Points: curve(p.live, g),
 				},
 			},
 		}
@@ -141,7 +141,7 @@ func (p *pair) rates() (Plot, bool) {
 			return nil
 		}
 		b := v.progress(f, width)
-		return b.blocks(b.rates(), nil, result.Scale{Size: 1})
+		return b.blocks(b.rates(), nil)
 	}
 	greatest := 0.0
 	for i := range p.flows {

@@ -97,24 +97,24 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	least, greatest := slices.Min(values), slices.Max(values)
 	u := axisScale(m.Definition().Unit, greatest)
 	p := chart.Panel{
-		X: chart.Axis{Label: labelled(m, u)},
+		X: chart.Axis{Label: labelled(m, u), Per: u.Size},
 		Y: chart.Axis{Names: names, Reversed: true},
 	}
 	p.X.Log = least > 0 && greatest/least >= manyTimes
-	p.X.Min, p.X.Max = ends([]float64{u.Of(least), u.Of(greatest)}, p.X.Log)
+	p.X.Min, p.X.Max = ends([]float64{least, greatest}, p.X.Log)
 	for i, s := range list {
 		for _, g := range s.groups {
 			theory, published := c.references(g, m)
 			const half = 0.42
-			x, y := u.Of(theory), float64(i)
-			p.Layers = append(append(p.Layers, boxLayers(g.Numbers[m].Values, y, s.paint, u)...),
+			y := float64(i)
+			p.Layers = append(append(p.Layers, boxLayers(g.Numbers[m].Values, y, s.paint)...),
 				chart.Layer{
 					Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true,
-					Points: []chart.Point{{X: x, Y: y - half}, {X: x, Y: y + half}},
+					Points: []chart.Point{{X: theory, Y: y - half}, {X: theory, Y: y + half}},
 				},
 				chart.Layer{
 					Kind: chart.Crosses, Paint: s.paint.Tint(-0.35), Width: 0.9,
-					Points: []chart.Point{{X: u.Of(published), Y: y}},
+					Points: []chart.Point{{X: published, Y: y}},
 				})
 		}
 	}
@@ -122,13 +122,13 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 }
 
 // boxLayers returns the layers of a row: the box, the whiskers, the median and the runs.
-func boxLayers(values []float64, row float64, paint chart.Paint, u result.Scale) []chart.Layer {
+func boxLayers(values []float64, row float64, paint chart.Paint) []chart.Layer {
 	const half, tip = 0.28, 0.14
 	var dots []chart.Point
 	for i, v := range values {
 		// The golden ratio spreads the dots over the row without a pattern.
 		_, part := math.Modf(float64(i+1) * 0.6180339887498949)
-		dots = append(dots, chart.Point{X: u.Of(v), Y: row + 0.4*(part-0.5)})
+		dots = append(dots, chart.Point{X: v, Y: row + 0.4*(part-0.5)})
 	}
 	runs := chart.Layer{Kind: chart.Dots, Paint: paint, Width: 1.8, Points: dots}
 	if len(values) < fewestRuns {
@@ -145,7 +145,7 @@ func boxLayers(values []float64, row float64, paint chart.Paint, u result.Scale)
 			low, high = min(low, v), max(high, v)
 		}
 	}
-	at := func(x, y float64) chart.Point { return chart.Point{X: u.Of(x), Y: row + y} }
+	at := func(x, y float64) chart.Point { return chart.Point{X: x, Y: row + y} }
 	gap := chart.Point{X: math.NaN()}
 	return []chart.Layer{
 		{Kind: chart.Shape, Paint: paint, Width: 0.8, Points: []chart.Point{

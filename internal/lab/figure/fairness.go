@@ -99,14 +99,10 @@ func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart
 		greatest = max(greatest, p.X, p.Y)
 		path = append(path, p)
 	}
-	u := result.ScaleOf("bit/s", greatest)
-	top := 1.05 * u.Of(greatest)
-	for i := range path {
-		path[i].X, path[i].Y = u.Of(path[i].X), u.Of(path[i].Y)
-	}
+	u, top := result.ScaleOf("bit/s", greatest), 1.05*greatest
 	p := chart.Panel{
-		X: chart.Axis{Label: flows[0].title() + ", " + u.Name, Max: top},
-		Y: chart.Axis{Label: flows[1].title() + ", " + u.Name, Max: top},
+		X: axis(flows[0].title(), u, 0, top),
+		Y: axis(flows[1].title(), u, 0, top),
 		Layers: []chart.Layer{{
 			Kind: chart.Line, Paint: chart.Soft, Width: 0.8, Dash: true,
 			Points: []chart.Point{{}, {X: top, Y: top}},
@@ -114,13 +110,12 @@ func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart
 		Names: []chart.Name{{X: 0.92 * top, Y: 0.92 * top, Text: "fair", Paint: chart.Soft}},
 	}
 	if capacity > 0 {
-		full := u.Of(capacity)
 		p.Layers = append(p.Layers, chart.Layer{
 			Kind: chart.Line, Paint: chart.Soft, Width: 0.8,
-			Points: []chart.Point{{Y: full}, {X: full}},
+			Points: []chart.Point{{Y: capacity}, {X: capacity}},
 		})
 		p.Names = append(p.Names, chart.Name{
-			X: 0.88 * full, Y: 0.12 * full, Text: "full", Paint: chart.Soft,
+			X: 0.88 * capacity, Y: 0.12 * capacity, Text: "full", Paint: chart.Soft,
 		})
 	}
 	p.Layers = append(p.Layers, chart.Layer{

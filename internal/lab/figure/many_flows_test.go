@@ -126,9 +126,9 @@ func TestTheQueueOfALongRun(t *testing.T) {
 	}
 	p := plotOf(t, Plots(rec), "queue")
 	panels := p.chart.Rows
-	assert.InDelta(t, 15, layer(t, &panels[0].Panels[0], "mean").Points[100].Y, 0.2)
+	assert.InDelta(t, 15_000, layer(t, &panels[0].Panels[0], "mean").Points[100].Y, 200)
 	band := layer(t, &panels[0].Panels[0], "minimum to maximum").Points[100]
-	assert.Equal(t, chart.Point{X: band.X, Y: 30}, band)
+	assert.Equal(t, chart.Point{X: band.X, Y: 30_000}, band)
 	strips := panels[len(panels)-1].Panels[0].Strips
 	require.Len(t, strips, 1)
 	assert.Equal(t, "lost", strips[0].Name)

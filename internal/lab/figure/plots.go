@@ -265,8 +265,12 @@ func (v *view) time() chart.Axis { return timeAxis(0, v.end) }
 // timeAxis returns an axis over a range of seconds, in a readable unit. For a transfer of a tenth
 // of a second, the unit is milliseconds.
 func timeAxis(from, to float64) chart.Axis {
-	u := result.ScaleOf("s", to)
-	return chart.Axis{Label: "time, " + u.Name, Min: from, Max: to, Per: u.Size}
+	return axis("time", result.ScaleOf("s", to), from, to)
+}
+
+// axis returns an axis for values in a metric's unit. Its numbers are in the unit u.
+func axis(label string, u result.Scale, low, high float64) chart.Axis {
+	return chart.Axis{Label: joined(label, u.Name), Min: low, Max: high, Per: u.Size}
 }
 
 func (v *view) moments() []chart.Moment {
@@ -296,14 +300,15 @@ func (v *view) stacked(panels []chart.Panel, height float64) chart.Figure {
 func shareScale(panels []chart.Panel) {
 	least, greatest := math.Inf(1), 0.0
 	for i := range panels {
-		least, greatest = min(least, panels[i].Y.Max), max(greatest, panels[i].Y.Max)
-		if panels[i].Y.Label != panels[0].Y.Label {
+		y := &panels[i].Y
+		least, greatest = min(least, y.Max/y.Per), max(greatest, y.Max/y.Per)
+		if y.Label != panels[0].Y.Label {
 			return
 		}
 	}
 	for i := range panels {
 		if greatest <= 4*least {
-			panels[i].Y.Max = greatest
+			panels[i].Y.Max = greatest * panels[i].Y.Per
 		}
 	}
 }

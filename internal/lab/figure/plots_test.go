@@ -97,10 +97,10 @@ func TestTheWindowsHaveTheirLines(t *testing.T) {
 	require.Len(t, panel.Rules, 2)
 	// At 10 Mbit/s, 50 kB are sent in 40 ms. Of a packet of 1500 bytes, 1448 are payload.
 	assert.Equal(t, "BDP", panel.Rules[0].Text)
-	assert.InDelta(t, 50_000.0/1500, panel.Rules[0].Value, 0.01)
-	assert.InDelta(t, 110_000.0/1500, panel.Rules[1].Value, 0.01)
+	assert.InDelta(t, 50_000.0*1448/1500, panel.Rules[0].Value, 10)
+	assert.InDelta(t, 110_000.0*1448/1500, panel.Rules[1].Value, 10)
 	// Reno fills the path and its queue.
-	assert.InDelta(t, panel.Rules[1].Value, most(layer(t, panel, "cwnd").Points), 3)
+	assert.InDelta(t, panel.Rules[1].Value, most(layer(t, panel, "cwnd").Points), 3*1448)
 	assert.Equal(t, []string{"lost", "recovery"}, []string{panel.Strips[0].Name, panel.Strips[1].Name})
 	assert.Contains(t, p.Caption, "segments of 1448 bytes")
 	assert.Contains(t, p.Caption, "(60 kB)")
@@ -128,11 +128,11 @@ func TestRoundTripsAreBetweenAnEmptyAndAFullQueue(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno")
 	p := plotOf(t, Plots(rec), "rtt")
 	over := &p.chart.Rows[0].Panels[0]
-	assert.InDelta(t, 40, over.Rules[0].Value, 1e-9)
-	assert.InDelta(t, 88, over.Rules[1].Value, 1e-9)
+	assert.InDelta(t, 0.040, over.Rules[0].Value, 1e-9)
+	assert.InDelta(t, 0.088, over.Rules[1].Value, 1e-9)
 	for _, s := range layer(t, over, "samples").Points {
 		if !math.IsNaN(s.Y) {
-			require.True(t, s.Y >= 40 && s.Y < 92, "%v", s)
+			require.True(t, s.Y >= 0.040 && s.Y < 0.092, "%v", s)
 		}
 	}
 	spread := p.chart.Rows[0].Panels[1].Layers[0].Points
@@ -146,12 +146,12 @@ func TestThroughputIsStackedUpToTheCapacity(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno", "reno")
 	p := plotOf(t, Plots(rec), "throughput")
 	panel := &p.chart.Rows[0].Panels[0]
-	assert.InDelta(t, 10, most(layer(t, panel, "capacity").Points), 1e-9)
+	assert.InDelta(t, 10e6, most(layer(t, panel, "capacity").Points), 1)
 	lower, upper := layer(t, panel, "a (reno), "), layer(t, panel, "b (reno), ")
 	for i := range upper.Points {
 		assert.InDelta(t, lower.Points[i].Y, upper.Points[i].Low, 1e-9, "one stands on the other")
 	}
-	assert.InDelta(t, 10, upper.Points[len(upper.Points)/2].Y, 0.3)
+	assert.InDelta(t, 10e6, upper.Points[len(upper.Points)/2].Y, 0.3e6)
 	assert.NotEqual(t, lower.Paint, upper.Paint)
 }
 
@@ -161,14 +161,14 @@ func TestCapacityFollowsChancesAndSchedules(t *testing.T) {
 	panel := &plotOf(t, Plots(rec), "throughput").chart.Rows[0].Panels[0]
 	shade := layer(t, panel, "capacity").Points
 	require.Len(t, shade, 3)
-	assert.InDelta(t, 4, shade[1].Y, 1e-9)
+	assert.InDelta(t, 4e6, shade[1].Y, 1)
 	for at := time.Duration(0); at < rec.Duration; at += time.Millisecond {
 		rec.Links[0].Events = append(rec.Links[0].Events, result.LinkEvent{
 			At: at, Kind: result.Opportunity, Flow: -1, Bytes: 1504,
 		})
 	}
 	panel = &plotOf(t, Plots(rec), "throughput").chart.Rows[0].Panels[0]
-	assert.InDelta(t, 12.032, most(layer(t, panel, "capacity").Points), 0.2)
+	assert.InDelta(t, 12.032e6, most(layer(t, panel, "capacity").Points), 0.2e6)
 }
 
 func TestThroughputWithoutLinksIsWhatArrived(t *testing.T) {
@@ -177,7 +177,7 @@ func TestThroughputWithoutLinksIsWhatArrived(t *testing.T) {
 	p := plotOf(t, Plots(rec), "throughput")
 	assert.Contains(t, p.Caption, "receiving applications")
 	flow := layer(t, &p.chart.Rows[0].Panels[0], "reno")
-	assert.InDelta(t, 9.65, flow.Points[len(flow.Points)/2].Y, 0.3)
+	assert.InDelta(t, 9.65e6, flow.Points[len(flow.Points)/2].Y, 0.3e6)
 }
 
 func TestUpwardFlowsAreInTheOtherPanel(t *testing.T) {
@@ -215,7 +215,7 @@ func TestTheQueueIsNeverDeeperThanItsLimit(t *testing.T) {
 	}
 	l.Events = seen
 	panel := &plotOf(t, Plots(rec), "queue").chart.Rows[0].Panels[0]
-	assert.InDelta(t, 60, most(panel.Layers[0].Points), 1e-9)
+	assert.InDelta(t, 60_000, most(panel.Layers[0].Points), 1e-9)
 	assert.Equal(t, "limit", panel.Rules[0].Text)
 }
 

@@ -92,24 +92,21 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 	if n := len(q.drops); n == 0 {
 		p.Finding += ", and no packet is dropped"
 	}
-	layers, how := v.depthLayers(&q, result.ScaleOf("bytes", deepest))
+	layers, how := v.depthLayers(&q)
 	p.Caption = "Bytes in the queue" + how +
 		", and the queueing delay of each packet that left."
 	limit := float64(l.Limit)
-	bytes, seconds := result.ScaleOf("bytes", deepest), result.ScaleOf("s", longest)
 	depth := chart.Panel{
-		X: v.time(), Y: chart.Axis{Label: "queue, " + bytes.Name, Max: 1.06 * bytes.Of(deepest)},
+		X: v.time(), Y: axis("queue", result.ScaleOf("bytes", deepest), 0, 1.06*deepest),
 		Layers: layers,
 	}
 	if limit > 0 && limit <= 3*deepest {
-		depth.Rules = []chart.Rule{{Value: bytes.Of(limit), Text: "limit", Paint: chart.Soft}}
-		depth.Y.Max = max(depth.Y.Max, 1.06*bytes.Of(limit))
+		depth.Rules = []chart.Rule{{Value: limit, Text: "limit", Paint: chart.Soft}}
+		depth.Y.Max = max(depth.Y.Max, 1.06*limit)
 	}
 	wait := chart.Panel{
-		X: v.time(), Y: chart.Axis{Label: "wait, " + seconds.Name, Max: 1.06 * seconds.Of(longest)},
-		Layers: []chart.Layer{{
-			Kind: chart.Dots, Paint: chart.Soft, Width: 1, Points: scale(q.waits, seconds),
-		}},
+		X: v.time(), Y: axis("wait", result.ScaleOf("s", longest), 0, 1.06*longest),
+		Layers: []chart.Layer{{Kind: chart.Dots, Paint: chart.Soft, Width: 1, Points: q.waits}},
 	}
 	var panels []chart.Panel
 	if deepest > 0 {
@@ -146,10 +143,10 @@ const depthBins = 240
 // depthLayers draws a queue's depth. It draws each change or, if the changes would form a black
 // area, the mean of each step and a band from the step's minimum to its maximum. how describes
 // which of the two it drew.
-func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how string) {
+func (v *view) depthLayers(q *queue) (layers []chart.Layer, how string) {
 	if len(q.depth) <= 4*depthBins {
 		return []chart.Layer{{
-			Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: scale(q.depth, u),
+			Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: q.depth,
 		}}, ""
 	}
 	width := v.end / depthBins
@@ -165,8 +162,8 @@ func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how 
 			low, high = min(low, at), max(high, at)
 		}
 		sum += at * (to - since)
-		mean = append(mean, chart.Point{X: from, Y: u.Of(sum / width)})
-		band = append(band, chart.Point{X: from, Y: u.Of(high), Low: u.Of(low)})
+		mean = append(mean, chart.Point{X: from, Y: sum / width})
+		band = append(band, chart.Point{X: from, Y: high, Low: low})
 	}
 	mean, band = lasting(mean, v.end), lasting(band, v.end)
 	return []chart.Layer{
@@ -174,13 +171,6 @@ func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how 
 			"maximum", Kind: chart.Blocks, Paint: chart.Gray, Opacity: 0.3, Points: band},
 		{Name: "mean", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: mean},
 	}, fmt.Sprintf(" (mean, minimum and maximum in steps of %s)", plain(width, "s"))
-}
-
-func scale(list []chart.Point, u result.Scale) []chart.Point {
-	for i := range list {
-		list[i].Y = u.Of(list[i].Y)
-	}
-	return list
 }
 
 // fileName converts a name from outside to a part of a file name: letters, digits and dashes.

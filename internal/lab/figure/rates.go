@@ -3,7 +3,6 @@ package figure
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
@@ -89,12 +88,12 @@ func (b *bins) rates() []float64 {
 }
 
 // blocks draws steps from one level to the next. The last step extends to the end.
-func (b *bins) blocks(upper, lower []float64, u result.Scale) []chart.Point {
+func (b *bins) blocks(upper, lower []float64) []chart.Point {
 	list := make([]chart.Point, 0, len(upper)+1)
 	for i := range upper {
-		p := chart.Point{X: float64(i) * b.width, Y: u.Of(upper[i])}
+		p := chart.Point{X: float64(i) * b.width, Y: upper[i]}
 		if lower != nil {
-			p.Low = u.Of(lower[i])
+			p.Low = lower[i]
 		}
 		list = append(list, p)
 	}
@@ -136,7 +135,7 @@ func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, stri
 func (v *view) capacity(l *result.LinkRecord, chances *bins) []chart.Point {
 	for _, sum := range chances.sums {
 		if sum > 0 {
-			return chances.blocks(chances.rates(), nil, result.Scale{Size: 1})
+			return chances.blocks(chances.rates(), nil)
 		}
 	}
 	if len(l.Rates) > 0 {
@@ -203,16 +202,14 @@ func (v *view) stackPanel(
 	if sent == 0 {
 		return chart.Panel{}, "", false
 	}
-	u := result.ScaleOf("bit/s", greatest)
 	var took []flowBits
-	capacityNow := slices.Clone(capacity)
 	p = chart.Panel{
 		Title: title, X: v.time(),
-		Y: chart.Axis{Label: "throughput, " + u.Name, Max: 1.06 * u.Of(greatest)},
+		Y: axis("throughput", result.ScaleOf("bit/s", greatest), 0, 1.06*greatest),
 	}
 	if len(capacity) > 0 {
 		p.Layers = append(p.Layers, chart.Layer{
-			Name: capacityName, Kind: chart.Blocks, Paint: chart.Faint, Points: scale(capacity, u),
+			Name: capacityName, Kind: chart.Blocks, Paint: chart.Faint, Points: capacity,
 		})
 	}
 	named := keyed(flows)
@@ -225,7 +222,7 @@ func (v *view) stackPanel(
 		}
 		layer := chart.Layer{
 			Kind: chart.Blocks, Paint: f.paint, Opacity: 0.85,
-			Points: sums[i].blocks(upper, levels[i], u),
+			Points: sums[i].blocks(upper, levels[i]),
 		}
 		took = append(took, flowBits{f, bits})
 		if named[f] {
@@ -238,7 +235,7 @@ func (v *view) stackPanel(
 			})
 		}
 	}
-	return p, v.throughputFinding(took, capacityNow), true
+	return p, v.throughputFinding(took, capacity), true
 }
 
 func (v *view) active(f *flow) float64 {

@@ -23,16 +23,15 @@ func rttPlots(v *view) []Plot {
 	}
 	all := len(flows)
 	flows = drawnFlows(flows)
-	u := result.ScaleOf("s", greatest)
-	rules, ruleText := v.rttRules(flows, u, greatest)
-	axis := chart.Axis{Label: "round trip, " + u.Name, Min: u.Of(least), Max: u.Of(greatest)}
+	rules, ruleText := v.rttRules(flows, greatest)
+	rtts := axis("round trip", result.ScaleOf("s", greatest), least, greatest)
 	for _, r := range rules {
-		axis.Min, axis.Max = min(axis.Min, r.Value), max(axis.Max, r.Value)
+		rtts.Min, rtts.Max = min(rtts.Min, r.Value), max(rtts.Max, r.Value)
 		for _, p := range r.Steps {
-			axis.Max = max(axis.Max, min(p.Y, 1.2*u.Of(greatest)))
+			rtts.Max = max(rtts.Max, min(p.Y, 1.2*greatest))
 		}
 	}
-	axis.Min, axis.Max = widen(axis.Min, axis.Max)
+	rtts.Min, rtts.Max = widen(rtts.Min, rtts.Max)
 	p := Plot{Name: "rtt", Title: "Round-trip time", Finding: rttFinding(flows)}
 	p.Caption = "Each round trip that a sender measured (dots), its smoothed RTT (line)" +
 		ruleText + ". Right: the distribution function of the samples." +
@@ -46,7 +45,7 @@ func rttPlots(v *view) []Plot {
 		}
 	}
 	for i, group := range groups {
-		row := chart.Row{Height: heightOf(len(groups)), Panels: v.rttPanels(group, axis, u)}
+		row := chart.Row{Height: heightOf(len(groups)), Panels: v.rttPanels(group, rtts)}
 		row.Panels[0].Rules = rules
 		row.Panels[0].X.Bare, row.Panels[1].X.Bare = i < len(groups)-1, i < len(groups)-1
 		if i == 0 {
@@ -61,16 +60,16 @@ func rttPlots(v *view) []Plot {
 }
 
 // rttPanels show the round-trip times of some flows, over time and as a distribution.
-func (v *view) rttPanels(flows []*flow, axis chart.Axis, u result.Scale) []chart.Panel {
-	over := chart.Panel{X: v.time(), Y: axis, Share: 2.3}
-	spread := chart.Panel{X: axis, Y: chart.Axis{Label: "share of samples", Min: 0, Max: 1}}
+func (v *view) rttPanels(flows []*flow, rtts chart.Axis) []chart.Panel {
+	over := chart.Panel{X: v.time(), Y: rtts, Share: 2.3}
+	spread := chart.Panel{X: rtts, Y: chart.Axis{Label: "share of samples", Min: 0, Max: 1}}
 	if len(flows) == 1 {
 		over.Title = flows[0].title()
 	}
 	var expired []float64
 	named := keyed(flows)
 	for _, f := range flows {
-		layers := v.rttLayers(f, u, len(flows))
+		layers := v.rttLayers(f, len(flows))
 		for i := range layers {
 			if !named[f] {
 				layers[i].Name = ""
@@ -78,7 +77,7 @@ func (v *view) rttPanels(flows []*flow, axis chart.Axis, u result.Scale) []chart
 		}
 		over.Layers = append(over.Layers, layers...)
 		spread.Layers = append(spread.Layers, chart.Layer{
-			Kind: chart.Steps, Paint: f.paint, Points: cumulative(roundTrips(f), u),
+			Kind: chart.Steps, Paint: f.paint, Points: cumulative(roundTrips(f)),
 		})
 		expired = append(expired, growth(f.Samples, sampleTime, expiries)...)
 	}
@@ -98,18 +97,18 @@ func widen(low, high float64) (float64, float64) {
 }
 
 // rttRules returns the round-trip times without a queue and with a full one.
-func (v *view) rttRules(flows []*flow, u result.Scale, greatest float64) ([]chart.Rule, string) {
+func (v *view) rttRules(flows []*flow, greatest float64) ([]chart.Rule, string) {
 	base := v.baseRTT(flows[0])
 	capacity, limit := v.bottleneck(flows[0])
 	same := !slices.ContainsFunc(flows, func(f *flow) bool { return v.baseRTT(f) != base })
 	if base == 0 || !same {
 		return nil, ""
 	}
-	rules := []chart.Rule{{Value: u.Of(base), Text: "RTT₀", Paint: chart.Soft}}
+	rules := []chart.Rule{{Value: base, Text: "RTT₀", Paint: chart.Soft}}
 	says := fmt.Sprintf(", and the round trip without a queue, RTT₀ = %s", plain(base, "s"))
 	if full := base + limit/capacity; capacity > 0 && limit > 0 && full <= 3*greatest {
 		r := v.level(flows[0], "RTT₀ + Q/C", func(capacity float64) float64 {
-			return u.Of(base + limit/capacity)
+			return base + limit/capacity
 		})
 		rules = append(rules, r)
 		says += ", and with a full one, RTT₀ + Q/C"
@@ -121,13 +120,13 @@ func (v *view) rttRules(flows []*flow, u result.Scale, greatest float64) ([]char
 }
 
 // rttLayers draws a flow's samples faintly, and its smoothed RTT.
-func (v *view) rttLayers(f *flow, u result.Scale, flows int) []chart.Layer {
+func (v *view) rttLayers(f *flow, flows int) []chart.Layer {
 	var layers []chart.Layer
 	samples := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
-		return within(u.Of(s.RTT.Seconds()), math.Inf(1))
+		return within(s.RTT.Seconds(), math.Inf(1))
 	})
 	smooth := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
-		return within(u.Of(s.SRTT.Seconds()), math.Inf(1))
+		return within(s.SRTT.Seconds(), math.Inf(1))
 	})
 	dots := chart.Layer{
 		Kind: chart.Dots, Paint: f.paint.Tint(0.3), Width: 1.3, Points: samples,
@@ -164,11 +163,11 @@ func roundTrips(f *flow) []float64 {
 }
 
 // cumulative returns, for each sorted value, the share of values that are not larger.
-func cumulative(sorted []float64, u result.Scale) []chart.Point {
+func cumulative(sorted []float64) []chart.Point {
 	list := make([]chart.Point, 0, len(sorted)+1)
-	list = append(list, chart.Point{X: u.Of(sorted[0])})
+	list = append(list, chart.Point{X: sorted[0]})
 	for i, v := range sorted {
-		list = append(list, chart.Point{X: u.Of(v), Y: float64(i+1) / float64(len(sorted))})
+		list = append(list, chart.Point{X: v, Y: float64(i+1) / float64(len(sorted))})
 	}
 	return list
 }

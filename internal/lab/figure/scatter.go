@@ -40,25 +40,19 @@ func scatterPlot(c *compared) (Plot, bool) {
 	if c.facet != "" || len(kept) < 2 || left < 1.05*right {
 		return Plot{}, false
 	}
-	xs, ys := result.ScaleOf("s", left), result.ScaleOf("bit/s", top)
+	u := result.ScaleOf("s", left)
 	log := left/right > 12
 	panel := chart.Panel{
-		X: chart.Axis{Label: labelled(delay, xs), Reversed: true, Log: log},
-		Y: chart.Axis{Label: "goodput, " + ys.Name, Max: 1.08 * ys.Of(top)},
+		X: chart.Axis{Label: labelled(delay, u), Reversed: true, Log: log, Per: u.Size},
+		Y: axis("goodput", result.ScaleOf("bit/s", top), 0, 1.08*top),
 	}
-	panel.X.Min, panel.X.Max = ends([]float64{xs.Of(right), xs.Of(left)}, log)
+	panel.X.Min, panel.X.Max = ends([]float64{right, left}, log)
 	if least > 0.5*top { // no value is near zero
-		panel.Y.Min, panel.Y.Max = ends([]float64{ys.Of(least), ys.Of(top)}, false)
+		panel.Y.Min, panel.Y.Max = ends([]float64{least, top}, false)
 	}
 	p := Plot{Name: "tradeoff", Title: "Throughput and delay", Caption: c.tradeoffCaption()}
 	named := pointed(kept)
 	for i, s := range kept {
-		for j := range clouds[i] {
-			cloud := clouds[i][j]
-			for k := range cloud {
-				cloud[k].X, cloud[k].Y = xs.Of(cloud[k].X), ys.Of(cloud[k].Y)
-			}
-		}
 		layers := cloudLayers(s, clouds[i], log)
 		panel.Layers = append(panel.Layers, layers...)
 		if !named[i] {

@@ -191,10 +191,9 @@ func (t *trace) acked(g *result.Segment, ack, window chart.Point, again bool) {
 
 func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	t := f.follow(s)
-	u := result.ScaleOf("bytes", t.high)
 	span := t.high - t.low
-	p := chart.Panel{X: timeAxis(s.from, s.to), Y: chart.Axis{Label: "sequence, " + u.Name}}
-	p.Y.Min, p.Y.Max = u.Of(t.low-0.03*span), u.Of(t.high+0.08*span)
+	p := chart.Panel{X: timeAxis(s.from, s.to), Y: axis("sequence",
+		result.ScaleOf("bytes", t.high), t.low-0.03*span, t.high+0.08*span)}
 	for i := range t.twice {
 		t.twice[i].Low = t.twice[i].Y - 0.018*span
 	}
@@ -205,7 +204,6 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 			t.again[i].Low = min(t.again[i].Low, t.again[i].Y-0.02*span)
 		}
 	}
-	t.scale(u)
 	if !slices.ContainsFunc(t.window, func(q chart.Point) bool { return q.Y < p.Y.Max }) {
 		t.window = nil
 	}
@@ -242,14 +240,6 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 			Points: middles(spaced(t.again, (s.to-s.from)/40)),
 		})
 	return p
-}
-
-func (t *trace) scale(u result.Scale) {
-	for _, list := range [][]chart.Point{t.data, t.again, t.acks, t.window, t.sacks, t.twice} {
-		for i := range list {
-			list[i].Y, list[i].Low = u.Of(list[i].Y), u.Of(list[i].Low)
-		}
-	}
 }
 
 // spaced returns the points that are at least a distance apart from the point before.

@@ -377,8 +377,8 @@ func (c *compared) curvePanel(
 	if log && d.Unit == "packets" {
 		u = result.Scale{Name: string(d.Unit), Size: 1} // tenths of a thousand are hundreds
 	}
-	p.Y = chart.Axis{Label: labelled(m, u), Log: log}
-	p.Y.Min, p.Y.Max = ends([]float64{u.Of(low), u.Of(high)}, p.Y.Log)
+	p.Y = chart.Axis{Label: labelled(m, u), Log: log, Per: u.Size}
+	p.Y.Min, p.Y.Max = ends([]float64{low, high}, p.Y.Log)
 	if !p.Y.Log && least >= 0 && low < 0.6*high {
 		p.Y.Min = 0
 	}
@@ -387,7 +387,7 @@ func (c *compared) curvePanel(
 		if named {
 			name = s.name
 		}
-		p.Layers = append(p.Layers, c.curve(s, m, u, name)...)
+		p.Layers = append(p.Layers, c.curve(s, m, name)...)
 	}
 	says.name(p.Layers)
 	for i := range p.Layers {
@@ -439,24 +439,24 @@ func middleOf(t result.Number) (low, mid, high float64, ok bool) {
 }
 
 // curve draws one series of a metric: its band, its trials, its mean, and the value of theory.
-func (c *compared) curve(s series, m result.Metric, u result.Scale, name string) []chart.Layer {
+func (c *compared) curve(s series, m result.Metric, name string) []chart.Layer {
 	var mean, band, dots, theory, published []chart.Point
 	for _, g := range s.groups {
 		x := c.x.values[g.Cell]
 		t := g.Numbers[m]
 		if low, mid, high, ok := middleOf(t); ok {
-			mean = append(mean, chart.Point{X: x, Y: u.Of(mid)})
-			band = append(band, chart.Point{X: x, Y: u.Of(high), Low: u.Of(low)})
+			mean = append(mean, chart.Point{X: x, Y: mid})
+			band = append(band, chart.Point{X: x, Y: high, Low: low})
 		}
 		for _, v := range t.Values {
-			dots = append(dots, chart.Point{X: x, Y: u.Of(v)})
+			dots = append(dots, chart.Point{X: x, Y: v})
 		}
 		formula, paper := c.references(g, m)
 		if !infinite(formula) {
-			theory = append(theory, chart.Point{X: x, Y: u.Of(formula)})
+			theory = append(theory, chart.Point{X: x, Y: formula})
 		}
 		if !infinite(paper) {
-			published = append(published, chart.Point{X: x, Y: u.Of(paper)})
+			published = append(published, chart.Point{X: x, Y: paper})
 		}
 	}
 	for _, list := range [][]chart.Point{mean, band, dots, theory, published} {

@@ -106,10 +106,10 @@ func TestBoxesShowTheoryAndWhatWasPublished(t *testing.T) {
 	for i := range panel.Layers {
 		at[panel.Layers[i].Name] = panel.Layers[i].Points[0]
 	}
-	assert.InDelta(t, 7, at["theory"].X, 0)
+	assert.InDelta(t, 7e6, at["theory"].X, 0)
 	assert.InDelta(t, 1, at["theory"].Y, 0.5)
-	assert.Equal(t, chart.Point{X: 20, Y: 2}, at["published"])
-	assert.Greater(t, panel.X.Max, 20.0)
+	assert.Equal(t, chart.Point{X: 20e6, Y: 2}, at["published"])
+	assert.Greater(t, panel.X.Max, 20e6)
 	assert.Contains(t, p.Caption, "Dashed: theory. Crosses: published values.")
 }
 
@@ -125,7 +125,7 @@ func TestTheoryOfOneCellIsSeen(t *testing.T) {
 	p := plotOf(t, SweepPlots(cells, []result.Metric{result.Goodput}), "sweep")
 	for _, l := range p.chart.Rows[0].Panels[0].Layers {
 		if l.Name == "theory" {
-			assert.Equal(t, []chart.Point{{X: 2, Y: 7}}, l.Points)
+			assert.Equal(t, []chart.Point{{X: 2, Y: 7e6}}, l.Points)
 			assert.Greater(t, l.Least, 4*l.Width)
 			return
 		}
@@ -135,7 +135,7 @@ func TestTheoryOfOneCellIsSeen(t *testing.T) {
 
 func TestBoxesHoldTheMiddleHalf(t *testing.T) {
 	values := []float64{1, 2, 3, 4, 5, 6, 7, 8, 100}
-	layers := boxLayers(values, 2, chart.Blue, result.Scale{Size: 1})
+	layers := boxLayers(values, 2, chart.Blue)
 	s := result.Describe(values, 0)
 	box := layers[0].Points
 	assert.InDelta(t, s.Q1, box[0].X, 1e-12)
@@ -145,7 +145,7 @@ func TestBoxesHoldTheMiddleHalf(t *testing.T) {
 	assert.InDelta(t, 8, whiskers[4].X, 0, "100 is beyond one and a half boxes")
 	assert.Len(t, layers[2].Points, len(values), "and seen all the same")
 	assert.InDelta(t, 5, layers[3].Points[0].X, 0)
-	assert.Len(t, boxLayers(values[:2], 0, chart.Blue, result.Scale{Size: 1}), 1, "two runs have no box")
+	assert.Len(t, boxLayers(values[:2], 0, chart.Blue), 1, "two runs have no box")
 }
 
 func TestAnEllipseIsOneStandardDeviation(t *testing.T) {

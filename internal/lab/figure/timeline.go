@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -38,31 +39,31 @@ func middle(samples []Sample) []Sample {
 	return samples[from:to]
 }
 
-// timeline is the horizontal axis of a stretch of time: its unit, and its limits, counted from the
-// first sample of the transfer.
+// timeline is the horizontal axis of some samples. Its times count from origin, the time of the
+// transfer's first sample.
 type timeline struct {
-	origin     float64
-	factor     float64
-	unit       string
-	start, end float64
+	origin float64
+	axis   chart.Axis
 }
 
 func newTimeline(samples []Sample, origin float64) timeline {
-	t := timeline{origin: origin, factor: 1, unit: "s"}
 	first, last := samples[0].Seconds, samples[len(samples)-1].Seconds
+	u := result.Scale{Name: "s", Size: 1}
 	if last-first < 0.5 {
-		t.factor, t.unit = 1e3, "ms"
+		u = result.Scale{Name: "ms", Size: 1e-3}
 	}
-	t.start, t.end = t.x(&samples[0]), t.x(&samples[len(samples)-1])
-	if t.start == t.end {
-		t.end++
+	if first == last {
+		last += u.Size
 	}
-	return t
+	return timeline{origin, axis("time", u, first-origin, last-origin)}
 }
 
-func (t timeline) length() string { return fmt.Sprintf("%.3g %s", t.end-t.start, t.unit) }
+func (t timeline) length() string {
+	_, unit, _ := strings.Cut(t.axis.Label, ", ")
+	return fmt.Sprintf("%.3g %s", (t.axis.Max-t.axis.Min)/t.axis.Per, unit)
+}
 
-func (t timeline) x(s *Sample) float64 { return (s.Seconds - t.origin) * t.factor }
+func (t timeline) x(s *Sample) float64 { return s.Seconds - t.origin }
 
 // within returns a value that is above zero and at most limit, and NaN for other values.
 func within(y, limit float64) float64 {
@@ -105,13 +106,6 @@ func (t timeline) strips(samples []Sample, names ...string) []chart.Strip {
 	return list
 }
 
-func (t timeline) panel(label string, low, high float64) chart.Panel {
-	return chart.Panel{
-		X: chart.Axis{Label: "time, " + t.unit, Min: t.start, Max: t.end},
-		Y: chart.Axis{Label: label, Min: low, Max: high},
-	}
-}
-
 // steps returns a layer that draws a value of the samples as a stepped line.
 func (t timeline) steps(
 	name string, paint chart.Paint, samples []Sample, value func(*Sample) float64,
@@ -126,36 +120,36 @@ func transferWindow(samples []Sample, t timeline) chart.Panel {
 	samples = outstanding(samples)
 	largest := greatest(samples, func(s *Sample) float64 { return max(s.Cwnd, s.InFlight) })
 	u := result.ScaleOf("bytes", largest)
-	top := 1.08 * max(u.Of(largest), 1)
-	p := t.panel("window, "+u.Name, 0, top)
+	top := 1.08 * max(largest, u.Size)
+	p := chart.Panel{X: t.axis, Y: axis("window", u, 0, top)}
 	p.Layers = []chart.Layer{
-		t.steps("unacked", chart.Sky, samples, func(s *Sample) float64 { return u.Of(s.InFlight) }),
+		t.steps("unacked", chart.Sky, samples, func(s *Sample) float64 { return s.InFlight }),
 		// Before the first loss, ssthresh is arbitrarily high (RFC 5681 §3.1).
 		t.steps("ssthresh", chart.Orange, samples, func(s *Sample) float64 {
-			return within(u.Of(s.Ssthresh), top)
+			return within(s.Ssthresh, top)
 		}),
-		t.steps("cwnd", chart.Blue, samples, func(s *Sample) float64 { return u.Of(s.Cwnd) }),
+		t.steps("cwnd", chart.Blue, samples, func(s *Sample) float64 { return s.Cwnd }),
 	}
 	p.Layers[1].Dash = true
 	p.Strips = t.strips(samples, "RTO", "TLP")
-	_, falls := meanOver(p.Layers[2].Points, t.end)
-	if _, gaps := meanOver(p.Layers[0].Points, t.end); max(falls, gaps) > manyTeeth {
+	_, falls := meanOver(p.Layers[2].Points, p.X.Max)
+	if _, gaps := meanOver(p.Layers[0].Points, p.X.Max); max(falls, gaps) > manyTeeth {
 		p.Layers = enveloped(p.Layers, p.X, "cwnd")
-		p.Y.Max = 1.08 * max(most(p.Layers[0].Points), u.Of(1))
+		p.Y.Max = 1.08 * max(most(p.Layers[0].Points), 1)
 	}
 	return p
 }
 
 func transferRTT(samples []Sample, t timeline) chart.Panel {
 	most := greatest(samples, func(s *Sample) float64 { return s.RTT.Seconds() })
-	u := result.ScaleOf("s", most)
-	p := t.panel("RTT, "+u.Name, 0, 1.08*max(u.Of(most), u.Of(1e-6)))
+	rtts := axis("RTT", result.ScaleOf("s", most), 0, 1.08*max(most, 1e-6))
+	p := chart.Panel{X: t.axis, Y: rtts}
 	p.Layers = []chart.Layer{
 		t.steps("smoothed", chart.Blue, samples, func(s *Sample) float64 {
-			return u.Of(within(s.RTT.Seconds(), math.Inf(1)))
+			return within(s.RTT.Seconds(), math.Inf(1))
 		}),
 		t.steps("minimum", chart.Green, samples, func(s *Sample) float64 {
-			return u.Of(within(s.MinRTT.Seconds(), math.Inf(1)))
+			return within(s.MinRTT.Seconds(), math.Inf(1))
 		}),
 	}
 	p.Layers[1].Dash = true
@@ -165,14 +159,12 @@ func transferRTT(samples []Sample, t timeline) chart.Panel {
 
 func transferSequence(samples []Sample, t timeline) chart.Panel {
 	first, last := samples[0].Acked, samples[len(samples)-1].Sent
-	u := result.ScaleOf("bytes", last)
-	span := max(u.Of(last-first), u.Of(1))
-	p := t.panel("sequence, "+u.Name, max(0, u.Of(first)-0.03*span), u.Of(first)+1.06*span)
+	span := max(last-first, 1)
+	p := chart.Panel{X: t.axis, Y: axis("sequence", result.ScaleOf("bytes", last),
+		max(0, first-0.03*span), first+1.06*span)}
 	p.Layers = []chart.Layer{
-		t.steps("sent", chart.Sky, samples, func(s *Sample) float64 { return u.Of(s.Sent) }),
-		t.steps("acknowledged", chart.Blue, samples, func(s *Sample) float64 {
-			return u.Of(s.Acked)
-		}),
+		t.steps("sent", chart.Sky, samples, func(s *Sample) float64 { return s.Sent }),
+		t.steps("acknowledged", chart.Blue, samples, func(s *Sample) float64 { return s.Acked }),
 	}
 	p.Layers[0].Width = 0.9
 	p.Strips = t.strips(samples, "retransmitted", "RTO")

@@ -54,31 +54,29 @@ func (f Transfers) Plot() (*Plot, error) {
 		}
 	}
 	windows[0].Y.Label = "cwnd, kB"
-	top := []chart.Panel{f.progress(longest, bytes), f.throughput(longest)}
+	top := []chart.Panel{f.progress(bytes), f.throughput(longest)}
+	for i := range top {
+		top[i].X = chart.Axis{Label: "time, s", Max: 1.02 * longest}
+	}
 	return &Plot{Title: f.Title, chart: chart.Figure{
 		Title: f.Title, Note: f.Note, Alt: f.Title + ". " + f.Note,
 		Rows: []chart.Row{{Height: 120, Panels: top}, {Height: 90, Panels: windows}},
 	}}, nil
 }
 
-func overSeconds(longest float64) chart.Axis {
-	return chart.Axis{Label: "time, s", Max: longest * 1.02}
-}
-
-func (f Transfers) progress(longest, bytes float64) chart.Panel {
-	u := result.ScaleOf("bytes", bytes)
+func (f Transfers) progress(bytes float64) chart.Panel {
 	p := chart.Panel{
-		Title: "acknowledged", X: overSeconds(longest),
-		Y: chart.Axis{Label: u.Name, Max: 1.12 * u.Of(max(bytes, 1))},
+		Title: "acknowledged",
+		Y:     axis("", result.ScaleOf("bytes", bytes), 0, 1.12*max(bytes, 1)),
 	}
 	for _, t := range f.List {
 		if len(t.Samples) == 0 {
 			continue
 		}
-		line := timeline{origin: t.Samples[0].Seconds, factor: 1}
+		line := timeline{origin: t.Samples[0].Seconds}
 		p.Layers = append(p.Layers, chart.Layer{
 			Name: t.Name, Kind: chart.Line, Paint: PaintOf(t.Name), Width: 1.5,
-			Points: points(t.Samples, line.x, func(s *Sample) float64 { return u.Of(s.Acked) }),
+			Points: points(t.Samples, line.x, func(s *Sample) float64 { return s.Acked }),
 		})
 	}
 	return p
@@ -87,8 +85,7 @@ func (f Transfers) progress(longest, bytes float64) chart.Panel {
 // throughput shows the rate of acknowledged data in each interval, and the bound.
 func (f Transfers) throughput(longest float64) chart.Panel {
 	p := chart.Panel{
-		Title: "throughput", X: overSeconds(longest),
-		Y: chart.Axis{Label: "MB/s", Max: f.Bound / 1e6},
+		Title: "throughput", Y: chart.Axis{Label: "MB/s", Max: f.Bound, Per: 1e6},
 	}
 	width := longest / throughputBins
 	for _, t := range f.List {
@@ -103,13 +100,13 @@ func (f Transfers) throughput(longest float64) chart.Panel {
 	}
 	p.Y.Max *= 1.12
 	if f.Bound > 0 {
-		p.Rules = []chart.Rule{{Value: f.Bound / 1e6, Text: "loss bound", Paint: chart.Ink}}
+		p.Rules = []chart.Rule{{Value: f.Bound, Text: "loss bound", Paint: chart.Ink}}
 	}
 	return p
 }
 
-// rates returns the throughput in MB/s in each interval of width seconds. The last interval may be
-// shorter.
+// rates returns the throughput in bytes/s in each interval of width seconds. The last interval may
+// be shorter.
 func (t *Transfer) rates(width float64) []chart.Point {
 	origin, last := t.Samples[0].Seconds, t.Samples[len(t.Samples)-1]
 	var list []chart.Point
@@ -124,7 +121,7 @@ func (t *Transfer) rates(width float64) []chart.Point {
 			acked = t.Samples[i].Acked
 		}
 		if rest := end - start; rest >= width/2 || len(list) == 0 {
-			list = append(list, chart.Point{X: start, Y: (acked - before) / rest / 1e6})
+			list = append(list, chart.Point{X: start, Y: (acked - before) / rest})
 		}
 	}
 	if n := len(list); n > 0 {
@@ -145,13 +142,13 @@ func (t *Transfer) window(span float64) chart.Panel {
 	}
 	part := t.Samples[max(0, at(from)-1):min(len(t.Samples), at(from+span)+1)]
 	line := newTimeline(part, first)
-	line.start = (from - first) * line.factor
-	line.end = line.start + max(span*line.factor, 1e-3)
-	cwnd := points(part, line.x, func(s *Sample) float64 { return s.Cwnd / 1e3 })
+	line.axis.Min = from - first
+	line.axis.Max = line.axis.Min + max(span, 1e-3*line.axis.Per)
+	cwnd := points(part, line.x, func(s *Sample) float64 { return s.Cwnd })
 	return chart.Panel{
 		Title: fmt.Sprintf("%s: cwnd for %s", t.Name, line.length()),
-		X:     chart.Axis{Label: "time, " + line.unit, Min: line.start, Max: line.end},
-		Y:     chart.Axis{Max: 1.1 * math.Max(most(cwnd), 1)},
+		X:     line.axis,
+		Y:     chart.Axis{Max: 1.1 * max(most(cwnd), 1e3), Per: 1e3},
 		Layers: []chart.Layer{
 			{Kind: chart.Steps, Paint: PaintOf(t.Name), Width: 1.2, Points: cwnd},
 		},

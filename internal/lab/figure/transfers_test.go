@@ -42,8 +42,8 @@ func TestTransferRatesAreThoseOfTheSamples(t *testing.T) {
 	}}
 	list := tr.rates(1)
 	require.Len(t, list, 4)
-	assert.InDelta(t, 2, list[0].Y, 1e-9)
-	assert.InDelta(t, 6, list[1].Y, 1e-9)
+	assert.InDelta(t, 2e6, list[0].Y, 1e-9)
+	assert.InDelta(t, 6e6, list[1].Y, 1e-9)
 	assert.InDelta(t, 2, list[3].X, 1e-9)
 	assert.Zero(t, list[3].Y, "nothing moves after its end")
 }

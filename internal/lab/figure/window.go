@@ -113,10 +113,10 @@ func (f *flow) windows(size float64) []chart.Point {
 }
 
 func (v *view) windowPanel(f *flow) chart.Panel {
-	u := f.segment(most(f.windows(1)))
-	cwnd := f.windows(u.Size)
+	cwnd := f.windows(1)
 	top := most(cwnd)
-	rules := v.windowRules(f, u, top)
+	u := f.segment(top)
+	rules := v.windowRules(f, top)
 	for _, r := range rules {
 		top = max(top, r.Value)
 		for _, step := range r.Steps {
@@ -126,12 +126,12 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 	top *= 1.06
 	// Before the first loss, ssthresh is arbitrarily high (RFC 5681 §3.1).
 	ssthresh := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
-		return within(u.Of(float64(s.Ssthresh)), top)
+		return within(float64(s.Ssthresh), top)
 	})
 	p := chart.Panel{
 		Title: f.title(),
 		X:     v.time(),
-		Y:     chart.Axis{Label: "window, " + u.Name, Max: top},
+		Y:     axis("window", u, 0, top),
 		Rules: rules, Strips: v.strips(f),
 	}
 	p.Layers = []chart.Layer{{Name: "cwnd", Kind: chart.Steps, Paint: f.paint, Points: cwnd}}
@@ -146,7 +146,7 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 
 // windowRules returns the windows at which the path is full and at which it overflows, if they are
 // within the range of the picture. The path counts whole packets; a window counts their payload.
-func (v *view) windowRules(f *flow, u result.Scale, top float64) []chart.Rule {
+func (v *view) windowRules(f *flow, top float64) []chart.Rule {
 	capacity, limit := v.bottleneck(f)
 	if !(capacity > 0) || v.baseRTT(f) <= 0 {
 		return nil
@@ -154,7 +154,7 @@ func (v *view) windowRules(f *flow, u result.Scale, top float64) []chart.Rule {
 	var rules []chart.Rule
 	add := func(name string, queue float64) {
 		r := v.level(f, name, func(capacity float64) float64 {
-			return u.Of((capacity*v.baseRTT(f) + queue) * f.payload())
+			return (capacity*v.baseRTT(f) + queue) * f.payload()
 		})
 		if r.Value <= 2*top {
 			rules = append(rules, r)
@@ -263,20 +263,19 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	u := f.segment(top)
 	p = chart.Panel{
 		Title: f.title(), X: v.time(),
-		Y: chart.Axis{Label: "window, " + u.Name, Max: 1.06 * u.Of(top)},
+		Y: axis("window", u, 0, 1.06*top),
 		Layers: []chart.Layer{
 			{
 				Name: "in flight", Kind: chart.Blocks, Paint: f.paint, Opacity: 0.35,
-				Points: scale(flight, u),
+				Points: flight,
 			},
-			{Name: "cwnd", Kind: chart.Steps, Paint: f.paint, Points: scale(cwnd, u)},
+			{Name: "cwnd", Kind: chart.Steps, Paint: f.paint, Points: cwnd},
 		},
 		Strips: v.strips(f),
 	}
 	if near {
 		p.Layers = append(p.Layers, chart.Layer{
-			Name: "rwnd", Kind: chart.Steps, Paint: chart.Ink, Width: 0.6,
-			Points: scale(offered, u),
+			Name: "rwnd", Kind: chart.Steps, Paint: chart.Ink, Width: 0.6, Points: offered,
 		})
 	}
 	if f.MSS > 0 {
