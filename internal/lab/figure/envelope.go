@@ -11,17 +11,17 @@ const envelopeColumns = 110
 
 // envelope reduces a step function to columns of equal width: band has the maximum and minimum of
 // each column, and mean has the mean over the column's time. Columns without a value are gaps.
-func envelope(points []chart.Point, from, to float64) (band, mean []chart.Point) {
-	width := (to - from) / envelopeColumns
+func envelope(points []chart.Point, from, to float64, columns int) (band, mean []chart.Point) {
+	width := (to - from) / float64(columns)
 	if !(width > 0) {
 		return points, points
 	}
 	i := 0
-	for column := range envelopeColumns {
+	for column := range columns {
 		start := from + float64(column)*width
 		end := start + width
 		high, low, sum, span := math.Inf(-1), math.Inf(1), 0.0, 0.0
-		for i+1 < len(points) && points[i+1].X <= start {
+		for i+1 < len(points) && points[i+1].X < start {
 			i++
 		}
 		for j := i; j < len(points) && points[j].X < end; j++ {
@@ -50,7 +50,7 @@ func envelope(points []chart.Point, from, to float64) (band, mean []chart.Point)
 func enveloped(layers []chart.Layer, x chart.Axis, window string) []chart.Layer {
 	var bands, lines []chart.Layer
 	for _, l := range layers {
-		band, mean := envelope(l.Points, x.Min, x.Max)
+		band, mean := envelope(l.Points, x.Min, x.Max, envelopeColumns)
 		l.Points = mean
 		if l.Name == window {
 			bands = append(bands, chart.Layer{

@@ -23,7 +23,7 @@ func TestEnvelopeKeepsPeaksAndMeansOverTime(t *testing.T) {
 			saw = append(saw, chart.Point{X: x + 0.98, Y: 90}, chart.Point{X: x + 0.99, Y: 20})
 		}
 	}
-	band, mean := envelope(saw, 0, 1000)
+	band, mean := envelope(saw, 0, 1000, envelopeColumns)
 	require.Len(t, band, envelopeColumns+1)
 	peaks := 0
 	for i := range envelopeColumns {
@@ -37,7 +37,7 @@ func TestEnvelopeKeepsPeaksAndMeansOverTime(t *testing.T) {
 	}
 	assert.Equal(t, 1, peaks)
 
-	band, mean = envelope([]chart.Point{{X: 5, Y: 3}, {X: 6, Y: math.NaN()}}, 0, 10)
+	band, mean = envelope([]chart.Point{{X: 5, Y: 3}, {X: 6, Y: math.NaN()}}, 0, 10, envelopeColumns)
 	assert.True(t, math.IsNaN(band[0].Y), "nothing is known before the first point")
 	assert.True(t, math.IsNaN(mean[envelopeColumns].Y))
 	assert.InDelta(t, 3, mean[envelopeColumns*11/20].Y, 0)

@@ -149,28 +149,13 @@ func (v *view) depthLayers(q *queue) (layers []chart.Layer, how string) {
 			Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: q.depth,
 		}}, ""
 	}
-	width := v.end / depthBins
-	var mean, band []chart.Point
-	at, i := 0.0, 0 // the current depth, and the index of the next change
-	for n := range depthBins {
-		from, to := float64(n)*width, float64(n+1)*width
-		low, high, sum, since := at, at, 0.0, from
-		for ; i < len(q.depth) && q.depth[i].X < to; i++ {
-			d := q.depth[i]
-			sum += at * max(0, d.X-since)
-			at, since = d.Y, max(since, d.X)
-			low, high = min(low, at), max(high, at)
-		}
-		sum += at * (to - since)
-		mean = append(mean, chart.Point{X: from, Y: sum / width})
-		band = append(band, chart.Point{X: from, Y: high, Low: low})
-	}
-	mean, band = lasting(mean, v.end), lasting(band, v.end)
+	empty := []chart.Point{{}} // until the first packet arrives
+	band, mean := envelope(append(empty, q.depth...), 0, v.end, depthBins)
 	return []chart.Layer{
 		{Name: "minimum to " +
 			"maximum", Kind: chart.Blocks, Paint: chart.Gray, Opacity: 0.3, Points: band},
 		{Name: "mean", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: mean},
-	}, fmt.Sprintf(" (mean, minimum and maximum in steps of %s)", plain(width, "s"))
+	}, fmt.Sprintf(" (mean, minimum and maximum in steps of %s)", plain(v.end/depthBins, "s"))
 }
 
 // fileName converts a name from outside to a part of a file name: letters, digits and dashes.
