@@ -37,7 +37,8 @@ func TestEnvelopeKeepsPeaksAndMeansOverTime(t *testing.T) {
 	}
 	assert.Equal(t, 1, peaks)
 
-	band, mean = envelope([]chart.Point{{X: 5, Y: 3}, {X: 6, Y: math.NaN()}}, 0, 10, envelopeColumns)
+	brief := []chart.Point{{X: 5, Y: 3}, {X: 6, Y: math.NaN()}}
+	band, mean = envelope(brief, 0, 10, envelopeColumns)
 	assert.True(t, math.IsNaN(band[0].Y), "nothing is known before the first point")
 	assert.True(t, math.IsNaN(mean[envelopeColumns].Y))
 	assert.InDelta(t, 3, mean[envelopeColumns*11/20].Y, 0)
