@@ -207,7 +207,7 @@ func (x *execution) expect(s *step) error {
 	}
 	if p == nil {
 		x.note(EventExpected, s.pattern.text)
-		return failed("the subject did not send `%s` within %s%s", s.pattern.text,
+		return failed("the stack did not send `%s` within %s%s", s.pattern.text,
 			x.patience(s.span).Round(time.Millisecond), x.instead(s.pattern))
 	}
 	x.before, x.last = x.last, p
@@ -242,7 +242,7 @@ func (x *execution) absent(s *step) error {
 		return err
 	}
 	x.ladder[len(x.ladder)-1].Kind = EventUnwanted
-	return failed("the subject sent `%s`", p.describe(x.conn))
+	return failed("the stack sent `%s`", p.describe(x.conn))
 }
 
 // wait lets time pass. It fails if a forbidden packet arrives in the meantime.
@@ -409,7 +409,7 @@ func (x *execution) printed(s *step) error {
 	if len(text) > shown {
 		text = "…" + text[len(text)-shown:]
 	}
-	return failed("the subject did not print %q; it printed %q", s.text, text)
+	return failed("the stack did not print %q; it printed %q", s.text, text)
 }
 
 // file checks that the subject has stored the file that was sent to it.

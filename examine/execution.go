@@ -212,7 +212,7 @@ func (x *execution) all() (*Failure, Verdict) {
 			f, v := x.failure(s, err)
 			if v == Fail && i < blocked {
 				v = Blocked
-				f.Reason = "before the check's subject matter: " + f.Reason
+				f.Reason = "before the check's own steps: " + f.Reason
 			}
 			return f, v
 		}
@@ -223,11 +223,11 @@ func (x *execution) all() (*Failure, Verdict) {
 func (x *execution) failure(s *step, err error) (*Failure, Verdict) {
 	f := &Failure{Line: s.line, Step: s.source, Reason: err.Error()}
 	if n := len(x.ignored); n > 0 {
-		f.Hint = fmt.Sprintf("%d packets of the subject were ignored, as a peer would do; "+
+		f.Hint = fmt.Sprintf("%d packets from the stack were ignored, as a peer ignores them; "+
 			"the first: %s", n, x.ignored[0])
 	}
 	if e := x.run.Ended(); e != nil {
-		f.Reason += "; the subject " + e.Verdict.String() + ": " + e.Detail
+		f.Reason += "; the stack " + e.Verdict.String() + ": " + e.Detail
 		return f, e.Verdict
 	}
 	if stop := new(stop); errors.As(err, &stop) {
@@ -321,7 +321,7 @@ func (x *execution) receive(until clock.Time) (*packet, error) {
 		return nil, nil
 	}
 	if x.packets++; x.packets > maxPackets {
-		return nil, &stop{Flooded, fmt.Sprintf("the subject sent %d packets without being asked",
+		return nil, &stop{Flooded, fmt.Sprintf("the stack sent %d packets without being asked",
 			maxPackets)}
 	}
 	p := decode(a.At, a.Link, a.Data)
@@ -338,13 +338,13 @@ func (x *execution) receive(until clock.Time) (*packet, error) {
 	}
 	if wrong >= 0 {
 		e.Kind = EventUnwanted
-		return nil, failed("the byte at offset %d of the stream is not what the subject's user "+
+		return nil, failed("the byte at offset %d of the stream is not what the stack's user "+
 			"wrote", wrong)
 	}
 	for _, s := range x.never {
 		if x.usable(s.pattern, p) && x.matches(s.pattern, p) {
 			e.Kind = EventUnwanted
-			return nil, failed("the subject sent `%s`; line %d of the check forbids it: `%s`",
+			return nil, failed("the stack sent `%s`; line %d of the check forbids it: `%s`",
 				e.Text, s.line, s.source)
 		}
 	}

@@ -91,6 +91,6 @@ func TestFailureListsOtherSegments(t *testing.T) {
 	check := stepsOf(t, "listen\nsend S\nexpect S. ack 2")
 	o := execute(&Self{}, check, Units{RTT: leastRTT, RTO: defaultRTO})
 	require.Equal(t, Fail, o.verdict)
-	assert.Regexp(t, "^the subject did not send `S. ack 2` within 500ms, but `S. seq 0 ack 1 ",
+	assert.Regexp(t, "^the stack did not send `S. ack 2` within 500ms, but `S. seq 0 ack 1 ",
 		o.failure.Reason)
 }

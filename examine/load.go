@@ -48,7 +48,7 @@ func (x *execution) peers(s *step) error {
 			}
 			if got == nil {
 				x.note(EventExpected, letters(want.flags))
-				return failed("connection %d of %d: the subject did not send `%s`", i+1, n,
+				return failed("connection %d of %d: the stack did not send `%s`", i+1, n,
 					letters(want.flags))
 			}
 		}
@@ -72,7 +72,7 @@ func (x *execution) most(s *step) error {
 		}
 		if n++; n > limit {
 			x.ladder[len(x.ladder)-1].Kind = EventUnwanted
-			return failed("the subject sent more than %d packets `%s`", limit, s.pattern.text)
+			return failed("the stack sent more than %d packets `%s`", limit, s.pattern.text)
 		}
 	}
 }

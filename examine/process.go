@@ -145,7 +145,7 @@ func (p *process) enter(line string) error {
 	case p.typed <- line:
 		return nil
 	default:
-		return fmt.Errorf("the subject does not read its input: %d lines wait", maxTyped)
+		return fmt.Errorf("the stack does not read its input: %d lines wait", maxTyped)
 	}
 }
 

@@ -162,7 +162,7 @@ type Command struct {
 }
 
 // ErrUnsupported is the error of Do for a command that the subject does not have.
-var ErrUnsupported = errors.New("the subject has no such command")
+var ErrUnsupported = errors.New("the stack has no such command")
 
 // Ending says why a subject ended before the check did.
 type Ending struct {

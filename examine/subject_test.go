@@ -116,7 +116,7 @@ func TestBadSubjects(t *testing.T) {
 		{"print", examine.Flooded, "it printed more than"},
 		{"garbage", examine.Fail, "did not send `S. ack 1 len 0`"},
 		{"echo", examine.Fail, "did not send `S. ack 1 len 0`"},
-		{"flood", examine.Flooded, "the subject sent 5000 packets without being asked"},
+		{"flood", examine.Flooded, "the stack sent 5000 packets without being asked"},
 		{"die", examine.Crashed, "a packet came"},
 	} {
 		t.Run(c.role, func(t *testing.T) {

@@ -27,7 +27,7 @@ func Line(r *examine.Result) string {
 	}
 	b.WriteByte('\n')
 	if f := r.Failure; f != nil && r.Verdict != examine.Skipped {
-		fmt.Fprintf(&b, "         %s\n         rule: %s\n         often: %s\n",
+		fmt.Fprintf(&b, "         %s\n         rule: %s\n         likely cause: %s\n",
 			reason(r), r.Check.Rule, r.Check.Bug)
 		if f.Hint != "" {
 			fmt.Fprintf(&b, "         note: %s\n", f.Hint)
@@ -44,7 +44,7 @@ func skipped(r *examine.Result) string {
 	if r.Missing == examine.FeatureLong {
 		return "it takes minutes; --long includes it"
 	}
-	return "the subject does not claim " + string(r.Missing)
+	return "the stack does not claim " + string(r.Missing)
 }
 
 // reason returns the position and the reason of a failure.

@@ -52,7 +52,7 @@ func examined() *examine.Report {
 			},
 			{
 				Check: check("tcp/half-close", "tcp closing"), Verdict: examine.Skipped,
-				Failure: &examine.Failure{Reason: "the subject has no such command: shutdown"},
+				Failure: &examine.Failure{Reason: "the stack has no such command: shutdown"},
 			},
 			{
 				Check: check("tcp/window", "tcp flow control"), Verdict: examine.Blocked,
@@ -69,10 +69,10 @@ func TestText(t *testing.T) {
 		report.Line(&r.Results[0]))
 	assert.Equal(t, "fail     tcp/handshake                        MUST    RFC 9293 §3.5\n"+
 		"         line 7, `expect S.`: it did not come\n"+
-		"         rule: A SYN-ACK answers it.\n         often: No answer & no RST.\n"+
+		"         rule: A SYN-ACK answers it.\n         likely cause: No answer & no RST.\n"+
 		"         note: a bad <checksum>\n", report.Line(&r.Results[1]))
-	assert.Contains(t, report.Line(&r.Results[2]), "(the subject does not claim sack)\n")
-	assert.Contains(t, report.Line(&r.Results[3]), "(the subject has no such command: shutdown)\n")
+	assert.Contains(t, report.Line(&r.Results[2]), "(the stack does not claim sack)\n")
+	assert.Contains(t, report.Line(&r.Results[3]), "(the stack has no such command: shutdown)\n")
 	assert.Equal(t, "5 checks in 1.5 s: 1 pass, 1 fail, 1 blocked, 2 skipped\n", report.Summary(r))
 	one := &examine.Report{Results: r.Results[:1]}
 	assert.Equal(t, "1 check in 0.0 s: 1 pass\n", report.Summary(one))
@@ -126,8 +126,8 @@ func TestJUnit(t *testing.T) {
 	require.NoError(t, xml.Unmarshal(b.Bytes(), &got))
 	assert.Equal(t, []int{5, 2, 2}, []int{got.Tests, got.Failures, got.Skipped})
 	assert.Equal(t, "fail", got.Cases[1].Failure.Type)
-	assert.Equal(t, "the subject does not claim sack", got.Cases[2].Skipped.Message)
-	assert.Equal(t, "the subject has no such command: shutdown", got.Cases[3].Skipped.Message)
+	assert.Equal(t, "the stack does not claim sack", got.Cases[2].Skipped.Message)
+	assert.Equal(t, "the stack has no such command: shutdown", got.Cases[3].Skipped.Message)
 	assert.Equal(t, "blocked", got.Cases[4].Failure.Type)
 }
 
