@@ -44,7 +44,7 @@ func overload(t *testing.T, cfg netem.Config, packet []byte, d time.Duration) (
 
 // RFC 8289 §5.6: while the wait stays above the target, the gap to the next drop is the
 // interval over the square root of the number of drops: +100, +70.7, +57.7, +50 ms….
-func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
+func TestCoDelControlLaw(t *testing.T) {
 	_, drops, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 1 << 15}},
 		make([]byte, 1000), 1200*time.Millisecond)
 	require.Greater(t, len(drops), 15)
@@ -55,7 +55,7 @@ func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
 	for n := 1; n < 15; n++ {
 		want := 100 / math.Sqrt(float64(n)) // expected gap in ms
 		due += want
-		assert.InDelta(t, due, float64(drops[n])/1e6, 1.01, "late drops do not put off the next")
+		assert.InDelta(t, due, float64(drops[n])/1e6, 1.01, "a late drop does not delay the next")
 		gap := float64(drops[n]-drops[n-1]) / 1e6
 		assert.InDelta(t, want, gap, 1.01, "a packet leaves each ms: gap %d", n)
 	}
@@ -63,7 +63,7 @@ func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
 
 // RFC 8289 §4.2, §4.3 and §5.2: the defaults are a target of 5 ms and an interval of 100 ms. The
 // first drop is an interval after the wait has passed the target.
-func TestCoDelsTargetAndInterval(t *testing.T) {
+func TestCoDelTargetAndInterval(t *testing.T) {
 	first := func(c netem.CoDel) time.Duration {
 		_, drops, _ := overload(t, netem.Config{Queue: c}, make([]byte, 1000), time.Second)
 		require.NotEmpty(t, drops)
@@ -78,7 +78,7 @@ func TestCoDelsTargetAndInterval(t *testing.T) {
 
 // RFC 8289 §5.6: CoDel does not drop while the wait is below the target or the queue has one
 // packet.
-func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
+func TestCoDelKeepsShortQueues(t *testing.T) {
 	cfg := netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}}
 	l := newLink(t, cfg)
 	now := clock.Time(1)
@@ -104,7 +104,7 @@ func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 
 // RFC 8289 §5.5: CoDel stops dropping at the first packet that has waited for less than the target.
 // If it starts again soon, it continues near its last drop rate.
-func TestCoDelResumesWhereItWas(t *testing.T) {
+func TestCoDelResumesItsDropRate(t *testing.T) {
 	l, drops, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 1 << 15}},
 		make([]byte, 1000), time.Second)
 	first := len(drops)
@@ -127,10 +127,10 @@ func TestCoDelResumesWhereItWas(t *testing.T) {
 		now = now.Add(500 * time.Microsecond)
 	}
 	require.Greater(t, len(again), 2)
-	assert.Less(t, again[1].Sub(again[0]), 40*time.Millisecond, "not an interval of 100 ms again")
+	assert.Less(t, again[1].Sub(again[0]), 40*time.Millisecond, "less than an interval")
 }
 
-func TestCoDelHoldsTheWaitNearItsTarget(t *testing.T) {
+func TestCoDelHoldsItsTarget(t *testing.T) {
 	// The source halves its rate at each drop, as Reno does.
 	l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}})
 	now, rate, dropped := clock.Time(1), 1100.0, uint64(0)
@@ -188,12 +188,12 @@ func TestCoDelMarks(t *testing.T) {
 			}
 		}
 		if ecn != 3 {
-			assert.InDelta(t, float64(c.Marked), float64(ce), 1, "one may be on its way")
+			assert.InDelta(t, float64(c.Marked), float64(ce), 1, "one packet may be in flight")
 		}
 	}
 }
 
-func TestCoDelDropsAtItsTailToo(t *testing.T) {
+func TestCoDelTailDrop(t *testing.T) {
 	l, _, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 20}}, make([]byte, 1000),
 		200*time.Millisecond)
 	n, _ := l.Queued()

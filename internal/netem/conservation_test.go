@@ -58,7 +58,7 @@ func TestConservation(t *testing.T) {
 			continue // a packet after the end of a trace waits forever
 		}
 		packets, size := eager.Inside()
-		require.Zero(t, packets+size, "seed %d: empty at the end", seed)
+		require.Zero(t, packets+size, "seed %d: the link must end empty", seed)
 	}
 }
 

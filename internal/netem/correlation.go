@@ -10,8 +10,8 @@ import (
 // Correlation is the probability, from 0 to 1, that a decision repeats the decision about the
 // previous packet. Otherwise it is drawn independently. So successive decisions have exactly this
 // correlation, and the shares do not change. (The kernel's netem mixes the two random numbers
-// instead, which shifts the results toward the middle. It loses no packet at all of `loss 0.3%
-// 25%`.)
+// instead, which shifts the results toward the middle. With `loss 0.3% 25%` it loses no packet at
+// all.)
 type Correlation struct{ Duplicate, Corrupt, Reorder, Jitter float64 }
 
 func (c *Correlation) validate() error {
@@ -59,7 +59,7 @@ func (c CorrelatedLoss) Validate() error {
 }
 
 // Start implements Loss.
-func (c CorrelatedLoss) Start(_ clock.Time, random *rand.Rand) Lose {
+func (c CorrelatedLoss) Start(_ clock.Time, random *rand.Rand) LossFunc {
 	l := bernoulli{random: random, share: c.Share, same: c.Correlation}
 	return func(clock.Time, int) bool { return l.draw() }
 }

@@ -90,7 +90,8 @@ func TestChange(t *testing.T) {
 	require.NoError(t, l.Change(now, netem.Config{Delay: 100 * time.Millisecond}, sources(1)))
 	list := drain(l, now)
 	require.Len(t, list, 10)
-	assert.Equal(t, clock.Time(1).Add(3*time.Second), list[9].at, "was on the link: on time")
+	assert.Equal(t, clock.Time(1).Add(3*time.Second), list[9].at,
+		"was on the link: keeps the old delay")
 	assert.Equal(t, now.Add(100*time.Millisecond), list[1].at, "waited: uses the new delay")
 	assert.Equal(t, uint64(10), l.Counters().In)
 	assert.Equal(t, uint64(10), l.Counters().Out)

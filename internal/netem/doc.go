@@ -6,7 +6,7 @@
 //
 //	queue     while the server is busy; unused without a rate             (queue.go)
 //	server    which takes a time for each byte                            (rate.go)
-//	faults    loss, duplication, corruption, truncation                   (loss.go, damage.go)
+//	faults    loss, duplication, corruption, truncation                   (loss.go, corrupt.go)
 //	wire      delay, jitter, reordering                                   (delay.go)
 //
 // until Output returns it at the other end. So a lost packet has used the link, like a packet that

@@ -129,21 +129,21 @@ func (l *Link) emit(at clock.Time, kind EventKind, why Reason, p *Packet) {
 	l.watch(&l.event)
 }
 
-// bury returns memory for a packet that was dropped on arrival, so that the watcher can see it. It
-// returns nil without a watcher.
-func (l *Link) bury(now clock.Time, why Reason, tag uint64, size int) *Packet {
+// dropBuffer returns memory for a packet that was dropped on arrival, so that the watcher can see
+// it. It returns nil without a watcher.
+func (l *Link) dropBuffer(now clock.Time, why Reason, tag uint64, size int) *Packet {
 	if l.watch == nil {
 		return nil
 	}
-	p := &l.dead
+	p := &l.dropped
 	p.data = slices.Grow(p.data[:0], size)[:size]
 	p.tag, p.entered, l.cause = tag, now, why
 	return p
 }
 
-// emitDead reports a packet that was dropped on arrival and so was never queued.
-func (l *Link) emitDead(at clock.Time) {
-	p := &l.dead
+// emitDropped reports a packet that was dropped on arrival and so was never queued.
+func (l *Link) emitDropped(at clock.Time) {
+	p := &l.dropped
 	l.emit(at, Arrive, 0, p)
 	if l.cause == Model {
 		l.emit(at, Depart, 0, p)
@@ -151,7 +151,7 @@ func (l *Link) emitDead(at clock.Time) {
 	l.emit(at, Drop, l.cause, p)
 }
 
-func (l *Link) tellUntil(now clock.Time) {
+func (l *Link) reportUntil(now clock.Time) {
 	if l.reporter != nil {
 		l.reportedAt = now
 		l.reporter.report(now, l.reportOpportunity)

@@ -141,7 +141,7 @@ func boolean(b bool) int {
 
 // With Poisson arrivals and a constant service time, the mean wait is load/(2(1-load)) service
 // times (M/D/1, the Pollaczek-Khinchin formula).
-func TestWaitsAreThoseOfMD1(t *testing.T) {
+func TestMD1Waits(t *testing.T) {
 	for _, load := range []float64{0.3, 0.6, 0.8} {
 		l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8_000_000)})
 		var waited time.Duration
@@ -207,7 +207,7 @@ func TestWatching(t *testing.T) {
 }
 
 // A watcher can be set late, and remains when the link's configuration changes.
-func TestAWatcherStaysThroughChanges(t *testing.T) {
+func TestWatcherSurvivesChanges(t *testing.T) {
 	l := newLink(t, netem.Config{})
 	put(l, 1e6, 1, 100)
 	takeAll(l, 1e6)
@@ -262,7 +262,7 @@ func TestWatchingAllocatesNothing(t *testing.T) {
 }
 
 // A watcher also sees packets that are dropped on arrival.
-func TestWatchersSeeWhatDies(t *testing.T) {
+func TestWatcherSeesDropsOnArrival(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cfg  netem.Config

@@ -87,7 +87,7 @@ func TestNormalJitter(t *testing.T) {
 // phi is the distribution function of the normal distribution.
 func phi(z float64) float64 { return 0.5 * math.Erfc(-z/math.Sqrt2) }
 
-func TestJitterIsNeverNegativeInAll(t *testing.T) {
+func TestDelayIsNeverNegative(t *testing.T) {
 	for _, d := range delays(t, netem.Config{Jitter: netem.NormalJitter(time.Millisecond)}, 1000) {
 		assert.GreaterOrEqual(t, d, time.Duration(0))
 	}
@@ -243,7 +243,7 @@ func TestCorrupt(t *testing.T) {
 
 // No checksum covers the version, the traffic class, the flow label, the next header and the hop
 // limit of an IPv6 packet. The upper layer's checksum always detects corruption elsewhere.
-func TestCorruptOfIPv6(t *testing.T) {
+func TestCorruptIPv6(t *testing.T) {
 	whole := packet(100)
 	whole[0] = 0x60
 	covered := func(b []byte) uint16 { return checksum.Fold(checksum.Sum(b[8:], checksum.Sum(b[4:6], 0))) }
@@ -262,7 +262,7 @@ func TestCorruptOfIPv6(t *testing.T) {
 	}
 }
 
-func TestCorruptOfAllKindsOfPackets(t *testing.T) {
+func TestCorruptAnyPacket(t *testing.T) {
 	udp := packet(60)
 	udp[9] = 17
 	short := packet(60)[:30] // an incomplete TCP header

@@ -39,7 +39,7 @@ const nothing = "nothing"
 // String returns the words from which Parse makes the same Config, or "nothing" if it leaves
 // packets unchanged. Parts that other packages define have no words, and String shows their types.
 func (c Config) String() string {
-	var b sentence
+	var b wordList
 	b.formatDelay(&c)
 	b.formatLoss(c.Loss)
 	b.share("duplicate", c.Duplicate, c.Correlation.Duplicate)
@@ -66,12 +66,12 @@ func (c Config) String() string {
 // regions are the words for the parts of a packet.
 var regions = map[Region]string{Headers: "headers", Payload: "payload"}
 
-// sentence collects the words of a text.
-type sentence []string
+// wordList collects the words of a text.
+type wordList []string
 
-func (s *sentence) add(words ...string) { *s = append(*s, words...) }
+func (s *wordList) add(words ...string) { *s = append(*s, words...) }
 
-func (s *sentence) share(name string, share, correlation float64) {
+func (s *wordList) share(name string, share, correlation float64) {
 	if share <= 0 {
 		return
 	}
@@ -81,7 +81,7 @@ func (s *sentence) share(name string, share, correlation float64) {
 	}
 }
 
-func (s *sentence) formatDelay(c *Config) {
+func (s *wordList) formatDelay(c *Config) {
 	if c.Delay == 0 && c.Jitter == nil {
 		return
 	}
@@ -100,7 +100,7 @@ func (s *sentence) formatDelay(c *Config) {
 	s.flag("overtake", c.Overtaking)
 }
 
-func (s *sentence) formatLoss(loss Loss) {
+func (s *wordList) formatLoss(loss Loss) {
 	switch l := loss.(type) {
 	case nil:
 	case UniformLoss:
@@ -118,9 +118,9 @@ func (s *sentence) formatLoss(loss Loss) {
 		s.add("loss", "state", percent(l.P13), percent(l.P31), percent(l.P32), percent(l.P23),
 			percent(l.P14))
 	case ListedLoss:
-		s.add("drop", listed(l))
+		s.add("drop", formatList(l))
 	case ByteLoss:
-		s.add("loss", "bytes", listed(l))
+		s.add("loss", "bytes", formatList(l))
 	case OnOff:
 		s.add("loss", "onoff", l.On.String(), l.Off.String())
 		s.flag("poisson", l.Poisson)
@@ -131,7 +131,7 @@ func (s *sentence) formatLoss(loss Loss) {
 	}
 }
 
-func (s *sentence) formatReorder(c *Config) {
+func (s *wordList) formatReorder(c *Config) {
 	s.share("reorder", c.Reorder.Share, c.Correlation.Reorder)
 	if c.Reorder.Share <= 0 {
 		return
@@ -156,7 +156,7 @@ func percent(share float64) string {
 
 // formatWindows formats windows of loss that the words can express: all have the same share, and
 // they do not repeat.
-func (s *sentence) formatWindows(b *ByTime) {
+func (s *wordList) formatWindows(b *ByTime) {
 	var list []string
 	for _, w := range b.Windows {
 		list = append(list, w.From.String()+"-"+w.To.String())
@@ -174,8 +174,8 @@ func (s *sentence) formatWindows(b *ByTime) {
 	}
 }
 
-// listed formats numbers as values of the keyword drop, with ranges.
-func listed(l []uint64) string {
+// formatList formats numbers as values of the keyword drop, with ranges.
+func formatList(l []uint64) string {
 	var b strings.Builder
 	for i := 0; i < len(l); {
 		last := i

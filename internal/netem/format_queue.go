@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-func (s *sentence) formatRate(c *Config) {
+func (s *wordList) formatRate(c *Config) {
 	switch r := c.Rate.(type) {
 	case nil:
 		s.limits(Bound{Packets: c.MaxPackets, Bytes: c.MaxBytes})
@@ -43,7 +43,7 @@ func (s *sentence) formatRate(c *Config) {
 	s.formatQueue(c.Queue)
 }
 
-func (s *sentence) formatSchedule(r *Schedule, overhead int) {
+func (s *wordList) formatSchedule(r *Schedule, overhead int) {
 	var steps []string
 	for i, step := range r.Steps {
 		text := formatBits(int64(step.Rate))
@@ -61,7 +61,7 @@ func (s *sentence) formatSchedule(r *Schedule, overhead int) {
 	}
 }
 
-func (s *sentence) formatSlots(r *Slots) {
+func (s *wordList) formatSlots(r *Slots) {
 	s.add("slot")
 	if r.Jitter != nil {
 		size, name := jitterWords(r.Jitter)
@@ -81,7 +81,7 @@ func (s *sentence) formatSlots(r *Slots) {
 	}
 }
 
-func (s *sentence) formatQueue(queue Discipline) {
+func (s *wordList) formatQueue(queue Discipline) {
 	switch q := queue.(type) {
 	case nil:
 	case DropTail:
@@ -113,7 +113,7 @@ func (s *sentence) formatQueue(queue Discipline) {
 	}
 }
 
-func (s *sentence) formatRED(q *RED) {
+func (s *wordList) formatRED(q *RED) {
 	least, most := formatBytes(q.Min), formatBytes(q.Max)
 	if q.InPackets {
 		least, most = strconv.Itoa(q.Min), strconv.Itoa(q.Max)
@@ -126,7 +126,7 @@ func (s *sentence) formatRED(q *RED) {
 	s.flag("markall", q.MarkAll)
 }
 
-func (s *sentence) formatPolicer(p *Policer) {
+func (s *wordList) formatPolicer(p *Policer) {
 	if p == nil {
 		return
 	}
@@ -134,13 +134,13 @@ func (s *sentence) formatPolicer(p *Policer) {
 	s.flag("mark", p.Mark)
 }
 
-func (s *sentence) flag(word string, yes bool) {
+func (s *wordList) flag(word string, yes bool) {
 	if yes {
 		s.add(word)
 	}
 }
 
-func (s *sentence) limits(b Bound) {
+func (s *wordList) limits(b Bound) {
 	var list []string
 	if b.Packets > 0 {
 		list = append(list, strconv.Itoa(b.Packets))

@@ -77,9 +77,9 @@ type fqCoDel struct {
 	flows   []fqFlow
 	// salt is a random input of the hash. It prevents a sender from choosing a flow that shares
 	// another flow's queue.
-	salt           uint64
-	fresh, settled fqList // lists of new and of old queues (RFC 8290 §4)
-	packets, bytes int
+	salt               uint64
+	newFlows, oldFlows fqList // lists of new and of old queues (RFC 8290 §4)
+	packets, bytes     int
 }
 
 // fqFlow is the queue of the flows with one hash.
@@ -88,14 +88,14 @@ type fqFlow struct {
 	state  codelState
 	credit int // number of bytes that the queue may still send in this round (RFC 8290 §3)
 	next   *fqFlow
-	listed bool
+	queued bool
 }
 
 // fqList is a list of queues in the order of their turns.
 type fqList struct{ first, last *fqFlow }
 
 func (l *fqList) push(f *fqFlow) {
-	f.next, f.listed = nil, true
+	f.next, f.queued = nil, true
 	if l.first == nil {
 		l.first = f
 	} else {
@@ -106,7 +106,7 @@ func (l *fqList) push(f *fqFlow) {
 
 func (l *fqList) pop() *fqFlow {
 	f := l.first
-	l.first, f.next, f.listed = f.next, nil, false
+	l.first, f.next, f.queued = f.next, nil, false
 	return f
 }
 
@@ -121,9 +121,9 @@ func (q *fqCoDel) Put(now clock.Time, p *Packet) {
 	f.ring.push(p)
 	q.packets++
 	q.bytes += len(p.data)
-	if !f.listed {
+	if !f.queued {
 		f.credit = q.quantum
-		q.fresh.push(f)
+		q.newFlows.push(f)
 	}
 	for q.packets > 0 && !q.room.holds(q.packets, q.bytes) {
 		p := q.longest().ring.pop()
@@ -135,8 +135,8 @@ func (q *fqCoDel) Put(now clock.Time, p *Packet) {
 
 // longest returns the queue with the most bytes. Every queue with packets is in one of the lists.
 func (q *fqCoDel) longest() *fqFlow {
-	longest := q.fresh.first
-	for _, list := range [2]*fqFlow{q.fresh.first, q.settled.first} {
+	longest := q.newFlows.first
+	for _, list := range [2]*fqFlow{q.newFlows.first, q.oldFlows.first} {
 		for f := list; f != nil; f = f.next {
 			if longest == nil || f.ring.bytes > longest.ring.bytes {
 				longest = f
@@ -149,9 +149,9 @@ func (q *fqCoDel) longest() *fqFlow {
 // Take implements Queue: RFC 8290 §4.2.
 func (q *fqCoDel) Take(now clock.Time) *Packet {
 	for {
-		list := &q.fresh
+		list := &q.newFlows
 		if list.first == nil {
-			list = &q.settled
+			list = &q.oldFlows
 		}
 		f := list.first
 		if f == nil {
@@ -159,7 +159,7 @@ func (q *fqCoDel) Take(now clock.Time) *Packet {
 		}
 		if f.credit <= 0 {
 			f.credit += q.quantum
-			q.settled.push(list.pop())
+			q.oldFlows.push(list.pop())
 			continue
 		}
 		packets, bytes := f.ring.n, f.ring.bytes
@@ -172,8 +172,8 @@ func (q *fqCoDel) Take(now clock.Time) *Packet {
 		}
 		list.pop()
 		// A queue that could be new again at once would starve the others.
-		if list == &q.fresh {
-			q.settled.push(f)
+		if list == &q.newFlows {
+			q.oldFlows.push(f)
 		}
 	}
 }

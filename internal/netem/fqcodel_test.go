@@ -91,7 +91,7 @@ func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 	for range 20 {
 		r.offer(1, flow(sparse, 0, 200))
 		p := r.Take(1)
-		require.Equal(t, sparse, p.data[21], "it goes first")
+		require.Equal(t, sparse, p.data[21], "new flows are served first")
 		serve(r, 1, 30_000) // after a full round, the flow is new again
 	}
 	greedy := ports[11]
@@ -105,7 +105,7 @@ func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 // RFC 8290 §4.2: a new queue that becomes empty goes to the end of the old queues before it can be
 // new again. Otherwise two flows could starve all others, each sending while the other's packet
 // leaves.
-func TestFQCoDelCannotBeStarved(t *testing.T) {
+func TestFQCoDelStarvesNoFlow(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 3)
 	for range 500 {
@@ -142,7 +142,7 @@ func TestFQCoDelAlternates(t *testing.T) {
 
 // RFC 8290 §4.1: a queue that becomes active again starts with one quantum, whatever credit it had
 // left.
-func TestFQCoDelsCreditIsNotSaved(t *testing.T) {
+func TestFQCoDelCreditIsReset(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 2)
 	for range 50 {
@@ -152,9 +152,9 @@ func TestFQCoDelsCreditIsNotSaved(t *testing.T) {
 	r.offer(1, flow(ports[1], 0, 40))
 	serve(r, 1, 14_000) // the flow's queue is empty and removed
 	q := r.Queue.(*fqCoDel)
-	require.Nil(t, q.fresh.first)
+	require.Nil(t, q.newFlows.first)
 	r.offer(1, flow(ports[1], 0, 1400))
-	assert.Equal(t, fqQuantum, q.fresh.first.credit)
+	assert.Equal(t, fqQuantum, q.newFlows.first.credit)
 }
 
 // RFC 8290 §4.1: beyond the limit, the queue with the most bytes drops its oldest packet, not the
@@ -171,12 +171,14 @@ func TestFQCoDelDropsFromTheLongest(t *testing.T) {
 		}
 		require.NotEmpty(t, r.drops, name)
 		for i, d := range r.drops {
-			assert.Equal(t, dropped{1, uint64(i), Head}, d, "%s: the fat flow's oldest first", name)
+			assert.Equal(t, dropped{1, uint64(i), Head}, d,
+				"%s: oldest packet of the longest queue", name)
 		}
 		packets, bytes := r.Len()
 		d = d.withDefaults()
 		assert.True(t, packets <= d.Packets && bytes <= d.Bytes, name)
-		assert.True(t, packets == d.Packets || bytes > d.Bytes-1000, "%s: and no more than must be", name)
+		assert.True(t, packets == d.Packets || bytes > d.Bytes-1000,
+			"%s: no more drops than needed", name)
 	}
 }
 
@@ -270,18 +272,19 @@ func TestFlowHash(t *testing.T) {
 		b[at] ^= 0xff
 		assert.Equal(t, flowHash(base, 1), flowHash(b, 1), name)
 	}
-	assert.NotEqual(t, flowHash(base, 1), flowHash(base, 2), "the salt")
+	assert.NotEqual(t, flowHash(base, 1), flowHash(base, 2), "the hash depends on the salt")
 	first, later := append([]byte(nil), base...), append([]byte(nil), base...)
 	first[6], later[7] = 0x20, 9
 	later[20] = 77 // a later fragment has payload there
-	assert.Equal(t, flowHash(first, 1), flowHash(later, 1), "fragments of a datagram")
+	assert.Equal(t, flowHash(first, 1), flowHash(later, 1),
+		"fragments of a datagram have the same hash")
 	assert.Equal(t, flowHash([]byte{1}, 1), flowHash([]byte("what is this? not IPv4"), 1))
 	assert.NotPanics(t, func() { flowHash(base[:22], 1) })
 }
 
 // RFC 8290 §5.2.1 to §5.2.5: an interval of 100 ms, a target of 5 ms, 10240 packets, a quantum
 // of 1514 bytes and 1024 queues.
-func TestFQCoDelsDefaults(t *testing.T) {
+func TestFQCoDelDefaults(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	q := r.Queue.(*fqCoDel)
 	assert.Equal(t, 100*milli, q.law.interval, "RFC 8290 §5.2.1")
@@ -291,7 +294,7 @@ func TestFQCoDelsDefaults(t *testing.T) {
 	assert.Len(t, q.flows, 1024, "RFC 8290 §5.2.5")
 }
 
-func TestFQCoDelsMistakes(t *testing.T) {
+func TestFQCoDelInvalidConfigs(t *testing.T) {
 	for name, bad := range map[string]FQCoDel{
 		"flows": {Flows: 1 << 20}, "quantum": {Quantum: -1}, "target": {Target: time.Second},
 		"bound": {Bytes: -1},
@@ -302,7 +305,7 @@ func TestFQCoDelsMistakes(t *testing.T) {
 
 // RFC 3168 §5, RFC 8200 §7: the ECN field of IPv6 is the last two bits of the traffic class. The
 // IPv6 header has 40 bytes, and the transport's headers follow it.
-func TestMarksAndHeadersOfIPv6(t *testing.T) {
+func TestIPv6MarksAndHeaders(t *testing.T) {
 	for ecn, marks := range []bool{false, true, true, true} {
 		b := append([]byte{0x6a, 0x8f | byte(ecn)<<4, 1, 2, 0, 28, 17, 64}, make([]byte, 60)...)
 		before := append([]byte(nil), b...)

@@ -19,7 +19,7 @@ func TestIntact(t *testing.T) {
 		}
 		require.True(t, l.Intact())
 		require.NoError(t, l.Change(1, cfg, netem.Streams(1)))
-		require.True(t, l.Intact(), "not yet")
+		require.True(t, l.Intact(), "no packet was changed yet")
 		put(l, 1, 1, 40)
 		require.False(t, l.Intact())
 		require.NoError(t, l.Change(1, netem.Config{}, netem.Streams(1)))

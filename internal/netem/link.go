@@ -15,7 +15,7 @@ type Link struct {
 	store    store
 	counters Counters
 
-	police  *police // policer; nil: no policer
+	policer *tokenBucket // policer; nil: no policer
 	queue   Queue
 	server  Server // server; nil: no rate
 	turns   Turns  // the server, if it implements Turns
@@ -23,7 +23,7 @@ type Link struct {
 	done    clock.Time // when the packet that is being sent will have left
 	turn    clock.Time // when an idle server takes the waiting packet
 
-	loss   Lose // loss model; nil: no loss
+	loss   LossFunc // loss model; nil: no loss
 	faults faults
 	wire   wire
 	last   clock.Time // latest arrival of a packet that is not reordered
@@ -32,7 +32,7 @@ type Link struct {
 	event             Event        // event that watch receives
 	reportedAt        clock.Time   // time of the last reported event
 	depth             depth        // the queue's length; up to date only while watch is set
-	dead              Packet       // last packet that was dropped on arrival, kept for watch
+	dropped           Packet       // last packet that was dropped on arrival, kept for watch
 	cause             Reason
 	wantOpportunities bool
 	// reporter reports opportunities; nil: the server has none, or the watcher does not want them.
@@ -47,7 +47,7 @@ type faults struct {
 	drawn  time.Duration // jitter of the last packet
 	inTurn int           // number of packets since the last reordered one
 
-	damaged bool // a packet was corrupted or truncated
+	modified bool // a packet was corrupted or truncated
 }
 
 // New returns an empty, idle link. It calls stream for each part's random source, with the name of
@@ -73,7 +73,7 @@ func newLink(cfg Config, stream func(part string) *rand.Rand, memory *Pool) (*Li
 
 // configure creates the parts that a valid cfg describes.
 func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
-	l.cfg, l.loss, l.server, l.turns, l.queue, l.police = cfg, nil, nil, nil, nil, nil
+	l.cfg, l.loss, l.server, l.turns, l.queue, l.policer = cfg, nil, nil, nil, nil, nil
 	of := func(part string, share, same float64) bernoulli {
 		return bernoulli{random: stream(part), share: share, same: same}
 	}
@@ -83,7 +83,7 @@ func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 		truncate:  of("truncate", cfg.Truncate, 0),
 		jitter:    of("jitter", 1, cfg.Correlation.Jitter),
 		reorder:   of("reorder", cfg.Reorder.Share, cfg.Correlation.Reorder),
-		damaged:   l.faults.damaged,
+		modified:  l.faults.modified,
 	}
 	l.plain = cfg.Duplicate == 0 && cfg.Corrupt.Share == 0 && cfg.Truncate == 0 &&
 		cfg.Jitter == nil && cfg.Reorder.Share == 0 && !cfg.Overtaking
@@ -91,7 +91,7 @@ func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 		l.loss = cfg.Loss.Start(cfg.Origin, stream("loss"))
 	}
 	if cfg.Policer != nil {
-		l.police = cfg.Policer.start()
+		l.policer = cfg.Policer.start()
 	}
 	if cfg.Rate == nil {
 		return
@@ -155,14 +155,14 @@ func (l *Link) enter(now clock.Time, tag uint64, size int, piece []byte) (p *Pac
 	l.counters.InBytes += uint64(size)
 	if !l.fits(size) {
 		l.counters.Overflowed++
-		return l.bury(now, Limit, tag, size), false
+		return l.dropBuffer(now, Limit, tag, size), false
 	}
-	if l.police != nil && !l.police.passes(now, size) && !l.police.Mark {
+	if l.policer != nil && !l.policer.passes(now, size) && !l.policer.Mark {
 		l.counters.Policed++
-		return l.bury(now, Excess, tag, size), false
+		return l.dropBuffer(now, Excess, tag, size), false
 	}
 	if l.server == nil && l.loses(now, size) {
-		return l.bury(now, Model, tag, size), false
+		return l.dropBuffer(now, Model, tag, size), false
 	}
 	if len(piece) == size && l.store.pool.lender != nil {
 		p = l.store.adopt(piece)
@@ -188,14 +188,14 @@ func (l *Link) loses(now clock.Time, size int) bool {
 
 // admit accepts a packet whose bytes have been copied.
 func (l *Link) admit(now clock.Time, p *Packet) {
-	if p == &l.dead {
-		l.emitDead(now)
+	if p == &l.dropped {
+		l.emitDropped(now)
 		return
 	}
 	if l.watch != nil {
 		l.emit(now, Arrive, 0, p)
 	}
-	if l.police != nil && l.police.excess && !l.mark(now, p) {
+	if l.policer != nil && l.policer.excess && !l.mark(now, p) {
 		l.counters.Policed++
 		l.discard(now, p, Excess)
 		return
@@ -278,7 +278,7 @@ func (l *Link) advanceTurns(now clock.Time) {
 		switch {
 		case l.serving != nil && l.done.Due(now):
 			p, at := l.serving, l.done
-			l.tellUntil(at)
+			l.reportUntil(at)
 			l.serving = nil
 			l.depart(at, p)
 			l.turn = clock.Never
@@ -287,11 +287,11 @@ func (l *Link) advanceTurns(now clock.Time) {
 			}
 		case l.serving == nil && l.turn.Due(now):
 			at := l.turn
-			l.tellUntil(at)
+			l.reportUntil(at)
 			l.turn = clock.Never
 			l.serve(at)
 		default:
-			l.tellUntil(now)
+			l.reportUntil(now)
 			return
 		}
 	}
@@ -306,11 +306,11 @@ func (l *Link) depart(at clock.Time, p *Packet) {
 		l.discard(at, p, Model)
 		return
 	}
-	l.launch(at, p)
+	l.propagate(at, p)
 }
 
-// launch puts a packet that is not lost, and perhaps a duplicate, on the wire.
-func (l *Link) launch(now clock.Time, p *Packet) {
+// propagate puts a packet that is not lost, and perhaps a duplicate, on the wire.
+func (l *Link) propagate(now clock.Time, p *Packet) {
 	if l.plain {
 		p.at = max(now.Add(l.cfg.Delay), l.last)
 		l.last = p.at
@@ -327,22 +327,22 @@ func (l *Link) launch(now clock.Time, p *Packet) {
 		copy(twin.data, p.data)
 		twin.tag, twin.entered = p.tag, p.entered
 	}
-	l.fly(now, p)
+	l.putOnWire(now, p)
 	if twin != nil {
-		l.fly(now, twin)
+		l.putOnWire(now, twin)
 	}
 }
 
-// fly puts a packet on the wire, and may corrupt or truncate it.
-func (l *Link) fly(now clock.Time, p *Packet) {
+// putOnWire puts a packet on the wire, and may corrupt or truncate it.
+func (l *Link) putOnWire(now clock.Time, p *Packet) {
 	if l.faults.corrupt.draw() && len(p.data) > 0 {
 		l.counters.Corrupted++
-		l.faults.damaged = true
+		l.faults.modified = true
 		l.cfg.Corrupt.corrupt(l.faults.corrupt.random, p.data)
 	}
 	if l.faults.truncate.draw() && len(p.data) > 1 {
 		l.counters.Truncated++
-		l.faults.damaged = true
+		l.faults.modified = true
 		n := cut(l.faults.truncate.random, len(p.data))
 		l.store.bytes -= len(p.data) - n
 		p.data = p.data[:n]
@@ -430,7 +430,7 @@ func (l *Link) least() time.Duration {
 
 // Intact reports whether no packet was corrupted or truncated so far: each left the link as it
 // arrived, except for congestion marks.
-func (l *Link) Intact() bool { return !l.faults.damaged }
+func (l *Link) Intact() bool { return !l.faults.modified }
 
 // Inside returns how many packets are in the link, and their bytes.
 func (l *Link) Inside() (packets, bytes int) { return l.store.packets, l.store.bytes }

@@ -58,7 +58,7 @@ func drain(l *netem.Link, now clock.Time) (list []arrived) {
 	}
 }
 
-func TestALinkThatDoesNothing(t *testing.T) {
+func TestUnimpairedLink(t *testing.T) {
 	l := newLink(t, netem.Config{})
 	assert.Equal(t, clock.Never, l.Deadline())
 	head, text := []byte("head"), []byte("er and text")
@@ -119,7 +119,7 @@ func TestRateIsExact(t *testing.T) {
 	}
 }
 
-func TestAnIdleServerBeginsWhenAPacketComes(t *testing.T) {
+func TestIdleServerStartsAtArrival(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8000), Delay: time.Second})
 	put(l, 1, 1, 100) // the packets take 100 ms
 	put(l, 50_000_001, 2, 100)
@@ -155,13 +155,13 @@ func TestDropTailLimits(t *testing.T) {
 		list := drain(l, 1)
 		assert.Len(t, list, tc.want, name)
 		for i, a := range list {
-			assert.Equal(t, uint64(i), a.tag, "%s: the first are kept", name)
+			assert.Equal(t, uint64(i), a.tag, "%s: the first packets are kept", name)
 		}
 		assert.Equal(t, uint64(100-tc.want), l.Counters().QueueDropped, name)
 	}
 }
 
-func TestBoundsOfALink(t *testing.T) {
+func TestLinkBounds(t *testing.T) {
 	l := newLink(t, netem.Config{Delay: time.Second, MaxPackets: 10})
 	for i := range uint64(30) {
 		put(l, 1, i, 1400)
@@ -178,7 +178,7 @@ func TestBoundsOfALink(t *testing.T) {
 	assert.Equal(t, []int{2, 2800}, []int{packets, size})
 }
 
-func TestInputTrainIsInputPacketByPacket(t *testing.T) {
+func TestInputTrainEqualsInput(t *testing.T) {
 	cfg := netem.Config{Loss: netem.UniformLoss(0.2), Duplicate: 0.2, Delay: time.Millisecond}
 	one, other := newLink(t, cfg), newLink(t, cfg)
 	batch := buffer.NewBatch()
@@ -219,7 +219,7 @@ func TestInputTrainIsInputPacketByPacket(t *testing.T) {
 	assert.Equal(t, other.Counters(), one.Counters())
 }
 
-func TestWhatIsLentLivesUntilTheNextCall(t *testing.T) {
+func TestOutputIsValidUntilTheNextCall(t *testing.T) {
 	l := newLink(t, netem.Config{})
 	for i := range uint64(4) {
 		put(l, 1, i, 9)
@@ -238,7 +238,7 @@ func TestWhatIsLentLivesUntilTheNextCall(t *testing.T) {
 	for _, old := range lent {
 		reused = reused || bytes.Equal(old, data)
 	}
-	assert.True(t, reused, "memory is used again")
+	assert.True(t, reused, "the memory is reused")
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {

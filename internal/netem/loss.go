@@ -13,11 +13,11 @@ import (
 type Loss interface {
 	// Start creates a model in its initial state, with its own random source. The model's times
 	// count from origin.
-	Start(origin clock.Time, random *rand.Rand) Lose
+	Start(origin clock.Time, random *rand.Rand) LossFunc
 }
 
-// Lose is a running loss model: it decides whether the next packet, of size bytes, is lost.
-type Lose func(now clock.Time, size int) bool
+// LossFunc is a running loss model: it decides whether the next packet, of size bytes, is lost.
+type LossFunc func(now clock.Time, size int) bool
 
 // UniformLoss loses each packet with this probability, independently of the others.
 type UniformLoss float64
@@ -26,7 +26,7 @@ type UniformLoss float64
 func (u UniformLoss) Validate() error { return validShares(share{"loss", float64(u)}) }
 
 // Start implements Loss.
-func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) Lose {
+func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) LossFunc {
 	return func(clock.Time, int) bool { return random.Float64() < float64(u) }
 }
 
@@ -46,7 +46,7 @@ func (p PeriodicLoss) Validate() error {
 }
 
 // Start implements Loss.
-func (p PeriodicLoss) Start(clock.Time, *rand.Rand) Lose {
+func (p PeriodicLoss) Start(clock.Time, *rand.Rand) LossFunc {
 	left := cmp.Or(p.First, p.Every)
 	return func(clock.Time, int) bool {
 		if left--; left > 0 {
@@ -69,7 +69,7 @@ func (l ListedLoss) Validate() error {
 }
 
 // Start implements Loss.
-func (l ListedLoss) Start(clock.Time, *rand.Rand) Lose {
+func (l ListedLoss) Start(clock.Time, *rand.Rand) LossFunc {
 	left, at := slices.Compact(slices.Sorted(slices.Values(l))), uint64(0)
 	return func(clock.Time, int) bool {
 		at++
@@ -86,7 +86,7 @@ func (l ListedLoss) Start(clock.Time, *rand.Rand) Lose {
 type ByteLoss []uint64
 
 // Start implements Loss.
-func (l ByteLoss) Start(clock.Time, *rand.Rand) Lose {
+func (l ByteLoss) Start(clock.Time, *rand.Rand) LossFunc {
 	left, at := slices.Sorted(slices.Values(l)), uint64(0)
 	return func(_ clock.Time, size int) bool {
 		at += uint64(size)
@@ -139,7 +139,7 @@ func (g GilbertElliott) Mean() float64 {
 
 // Start implements Loss. It draws the initial state from the stationary distribution, so that a
 // short run has the same mean.
-func (g GilbertElliott) Start(_ clock.Time, random *rand.Rand) Lose {
+func (g GilbertElliott) Start(_ clock.Time, random *rand.Rand) LossFunc {
 	bad := random.Float64() < g.P/(g.P+g.R)
 	return func(clock.Time, int) bool {
 		loss, change := g.Good, g.P

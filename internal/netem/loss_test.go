@@ -69,7 +69,7 @@ func TestPeriodicLossIsExact(t *testing.T) {
 	}
 }
 
-func TestListedLossIsTheList(t *testing.T) {
+func TestListedLoss(t *testing.T) {
 	want := map[int]bool{1: true, 17: true, 18: true, 40: true}
 	for i, lost := range draws(netem.ListedLoss{40, 17, 18, 1, 17}, 1, 60) {
 		assert.Equal(t, want[i+1], lost, "packet %d", i+1)

@@ -66,7 +66,7 @@ func (f FourStates) endless() float64 {
 
 // Start implements Loss. The first state is 1, as in the kernel. The model draws once per packet in
 // every state.
-func (f FourStates) Start(_ clock.Time, random *rand.Rand) Lose {
+func (f FourStates) Start(_ clock.Time, random *rand.Rand) LossFunc {
 	state := 1
 	return func(clock.Time, int) bool {
 		state = f.after(state, random.Float64())

@@ -99,7 +99,7 @@ func (m *mahimahi) arrive(at time.Duration, tag uint64, size int) {
 // A link with Opportunities behaves as mahimahi's, packet for packet and to the nanosecond. The
 // cases are several small packets in one opportunity, a packet in several opportunities, unused
 // opportunities, laps, limits that exclude the packet in transit, and deliveries before arrivals.
-func TestOpportunitiesAreMahimahis(t *testing.T) {
+func TestOpportunitiesMatchMahimahi(t *testing.T) {
 	for name, trace := range map[string][]time.Duration{
 		"12 Mbit/s":       millis(1),
 		"108 Mbit/s":      millis(1, 1, 1, 1, 1, 1, 1, 1, 1),
@@ -186,7 +186,7 @@ func compareWithMahimahi(
 
 // A packet that arrives at the time of an opportunity is too late for it, and leaves with the next
 // one.
-func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
+func TestArrivalAtAnOpportunityMissesIt(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Opportunities{At: millis(5, 5, 10)}, Origin: 1000})
 	put(l, 1000+5e6, 1, 1500)
 	assert.Equal(t, clock.Time(1000+10e6), l.Deadline())
@@ -200,17 +200,17 @@ func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
 
 	put(l, 1000+26e6, 9, 1500)
 	require.Len(t, takeAll(l, 1000+30e6), 1)
-	assert.Equal(t, clock.Never, l.Deadline(), "and so nothing is due")
+	assert.Equal(t, clock.Never, l.Deadline(), "nothing is due")
 	put(l, 1000+31e6, 4, 1500)
 	require.NoError(t, l.Change(1000+32e6, netem.Config{Rate: netem.BitsPerSecond(12e6)}, sources(1)))
 	assert.Equal(t, []arrived{{1000 + 33e6, 4, 1500}}, drain(l, 1000+32e6))
-	assert.Equal(t, clock.Never, l.Departure(), "the trace is forgotten")
+	assert.Equal(t, clock.Never, l.Departure(), "no schedule is kept")
 }
 
 // The link has a queue of one packet in front of mahimahi's trace, which Pantheon calls a policer.
 // All opportunities of a millisecond occur at once, so with any trace only the first of several
 // packets in one millisecond passes. A packet that is partly sent has left the queue.
-func TestOnePacketsQueueBeforeATrace(t *testing.T) {
+func TestOnePacketQueueBeforeATrace(t *testing.T) {
 	for _, each := range []int{1, 5, 9} {
 		at := make([]time.Duration, each)
 		for i := range at {

@@ -127,7 +127,7 @@ func TestPIESpacesDrops(t *testing.T) {
 
 // RFC 8033 §4.1: PIE never drops if the queue has two packets, or if the wait is low and the
 // probability is below a fifth.
-func TestPIELeavesAShortQueueAlone(t *testing.T) {
+func TestPIEKeepsShortQueues(t *testing.T) {
 	for _, c := range []struct {
 		prob   float64
 		wait   time.Duration
@@ -177,7 +177,7 @@ func TestPIEMarks(t *testing.T) {
 // RFC 8033 §4.2: the probability changes by alpha·(wait-target) + beta·(wait-last wait). The change
 // is scaled down while the probability is small, and is at most 0.02 once it is above a tenth (RFC
 // 8033 §5.5). The probability decays by 2 % while nothing waits.
-func TestPIEsUpdate(t *testing.T) {
+func TestPIEUpdate(t *testing.T) {
 	for _, c := range []struct {
 		prob         float64
 		before, wait time.Duration
@@ -250,7 +250,7 @@ func TestPIEMeasuresNoIdleTime(t *testing.T) {
 }
 
 // RFC 8033 §5.4: the sum of the probabilities is cleared when the probability becomes zero.
-func TestPIEForgetsWhatItAddedUp(t *testing.T) {
+func TestPIEClearsItsSum(t *testing.T) {
 	r, q := atWork(t, PIE{}, 0.1, 20*milli)
 	q.accumulated = 8.4
 	q.dropProb = 0
@@ -285,7 +285,7 @@ func TestPIEUpdatesLate(t *testing.T) {
 	assert.Equal(t, one.cfg.Burst, one.burst)
 }
 
-func TestPIEsBoundsAndMistakes(t *testing.T) {
+func TestPIEInvalidConfigs(t *testing.T) {
 	r := newRig(t, PIE{Bytes: 5000}, 8e6)
 	for range 10 {
 		r.put(1, 1000)

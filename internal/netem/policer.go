@@ -30,19 +30,19 @@ func (p Policer) Validate() error {
 	return p.Rate.Validate()
 }
 
-func (p Policer) start() *police {
-	return &police{Policer: p, tokens: int64(p.Burst) * bitNanoseconds}
+func (p Policer) start() *tokenBucket {
+	return &tokenBucket{Policer: p, tokens: int64(p.Burst) * bitNanoseconds}
 }
 
-// police is a running policer. It counts tokens in billionths of a bit, so that nothing is rounded.
-type police struct {
+// tokenBucket is a running policer. Tokens are billionths of a bit, so that nothing is rounded.
+type tokenBucket struct {
 	Policer
 	tokens int64
 	at     clock.Time // time for which tokens is valid
 	excess bool       // the last packet exceeded the rate
 }
 
-func (p *police) passes(now clock.Time, size int) bool {
+func (p *tokenBucket) passes(now clock.Time, size int) bool {
 	most, took := int64(p.Burst)*bitNanoseconds, int64(now.Sub(p.at))
 	p.at = now
 	if took > (most-p.tokens)/int64(p.Rate) {

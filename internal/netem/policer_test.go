@@ -15,7 +15,7 @@ import (
 
 // A policer decides as a bucket with exact fractions does, for packets of all lengths with any
 // gaps. After a long enough idle time it is full again.
-func TestPolicerIsABucket(t *testing.T) {
+func TestPolicerIsATokenBucket(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		p := netem.Policer{
@@ -50,7 +50,7 @@ func TestPolicerIsABucket(t *testing.T) {
 
 // In any period, the policer passes at most the burst plus the rate, and in the long run the rate.
 // It delays no packet, as a queue would.
-func TestPolicersRate(t *testing.T) {
+func TestPolicerRate(t *testing.T) {
 	p := netem.Policer{Rate: 8_000_000, Burst: 10_000}
 	l := newLink(t, netem.Config{Policer: &p})
 	now, passed := clock.Time(1), []arrived(nil)

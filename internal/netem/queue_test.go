@@ -68,7 +68,7 @@ func TestQueuesBoundedInTime(t *testing.T) {
 }
 
 // mahimahi's queue counts the 4 bytes of each packet's TUN header.
-func TestMahimahisBytes(t *testing.T) {
+func TestMahimahiByteCount(t *testing.T) {
 	l := newLink(t, netem.Config{
 		Rate: netem.Opportunities{At: millis(1000)}, Queue: netem.DropTail{Bytes: 3 * 1504},
 	})

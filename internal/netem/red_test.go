@@ -34,7 +34,7 @@ func held(t *testing.T, d RED, length, arrivals int, ecn byte) (r *rig, hits []i
 
 // Floyd and Jacobson 1993 §7: the average is a low-pass filter. After n arrivals at a queue of
 // constant length, it has covered 1-(1-w)^n of the distance to that length.
-func TestREDsAverage(t *testing.T) {
+func TestREDAverage(t *testing.T) {
 	const length, weight = 50, 0.002
 	for _, n := range []int{10, 100, 500, 2000} {
 		r, hits := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight}, length, length+1+n, 0)
@@ -53,7 +53,7 @@ func TestREDsAverage(t *testing.T) {
 // are uniformly distributed from 1 to 1/p-1: their mean is 1/2p, and none is longer. Without the
 // correction they would be geometric: unbounded, and with the same mean only at twice the
 // probability.
-func TestREDsGapsAreUniform(t *testing.T) {
+func TestREDGapsAreUniform(t *testing.T) {
 	const least, most, maxP = 20, 60, 0.1
 	for _, fraction := range []float64{0.25, 0.5, 1 - 1e-9} {
 		p := maxP * fraction
@@ -90,7 +90,7 @@ func TestREDsGapsAreUniform(t *testing.T) {
 
 // Floyd 2000: the gentle slope rises from MaxP at Max to 1 at twice Max. Without it, all packets
 // are dropped from Max on.
-func TestREDsSlope(t *testing.T) {
+func TestREDSlope(t *testing.T) {
 	share := func(d RED, length int) float64 {
 		d.InPackets, d.Weight = true, 1
 		_, hits := held(t, d, length, 50_000, 0)
@@ -110,7 +110,7 @@ func TestREDsSlope(t *testing.T) {
 
 // Floyd and Jacobson 1993 §4: while the queue is empty, the average falls as if typical packets had
 // arrived: by (1-w)^m, where m is the number that could have left.
-func TestREDsAverageSinksWhileIdle(t *testing.T) {
+func TestREDAverageSinksWhileIdle(t *testing.T) {
 	const weight = 0.01
 	r, _ := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight, Mean: 1000}, 50, 2000, 0)
 	q := r.Queue.(*red)
@@ -118,18 +118,19 @@ func TestREDsAverageSinksWhileIdle(t *testing.T) {
 	for n, _ := r.Len(); n > 0; n, _ = r.Len() {
 		r.Take(now)
 	}
-	assert.Nil(t, r.Take(now.Add(time.Second)), "an idle server asks in vain")
+	assert.Nil(t, r.Take(now.Add(time.Second)), "the queue is empty")
 	before := q.avg
 	const m = 120 // number of packets of 1000 bytes at 8 Mbit/s
 	r.put(now.Add(m*time.Millisecond), 1000)
 	assert.InEpsilon(t, before*math.Pow(1-weight, m), q.avg, 1e-9)
 	r.put(now.Add(m*time.Millisecond+time.Second), 1000)
-	assert.InEpsilon(t, before*math.Pow(1-weight, m+1)+weight, q.avg, 1e-9, "it was not idle then")
+	assert.InEpsilon(t, before*math.Pow(1-weight, m+1)+weight, q.avg, 1e-9,
+		"the queue was not idle")
 }
 
 // A packet that arrives at an empty queue and is dropped counts, too. The next one counts only the
 // time since then.
-func TestREDsAverageSinksOnce(t *testing.T) {
+func TestREDAverageSinksOnce(t *testing.T) {
 	r := newRig(t, RED{Min: 60, Max: 70, InPackets: true, Weight: 0.01, Bytes: 500}, 8e6)
 	q := r.Queue.(*red)
 	q.avg, q.idleSince = 50, 1
@@ -141,7 +142,7 @@ func TestREDsAverageSinksOnce(t *testing.T) {
 
 // Floyd and Jacobson 1993 §4: below Min the count is reset, so the first packet above Min is hit
 // with p itself.
-func TestREDsCountStartsOver(t *testing.T) {
+func TestREDCountStartsOver(t *testing.T) {
 	r, _ := held(t, RED{Min: 20, Max: 60, InPackets: true, Weight: 1, MaxP: 1e-9}, 30, 100, 0)
 	q := r.Queue.(*red)
 	assert.Greater(t, q.count, 50)

@@ -13,7 +13,7 @@ import (
 )
 
 // A schedule with one rate, or with the same rate twice, equals a constant rate, to the nanosecond.
-func TestAScheduleOfOneRateIsARate(t *testing.T) {
+func TestScheduleWithOneRate(t *testing.T) {
 	for _, rate := range []netem.BitsPerSecond{9600, 12_345_678, 1_000_000_007} {
 		var lists [3][]arrived
 		for k, r := range []netem.Rate{
@@ -67,7 +67,7 @@ func integral(s netem.Schedule, until time.Duration) (work int64) {
 
 // A busy link has sent, at each departure, exactly the bits given by the integral of the rate over
 // time: no step, outage or lap gains or loses a bit.
-func TestAScheduleIsItsIntegral(t *testing.T) {
+func TestScheduleMatchesItsIntegral(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		s := netem.Schedule{Steps: []netem.Step{{0, netem.BitsPerSecond(1 + r.Int64N(1e7))}}}
@@ -103,7 +103,7 @@ func TestAScheduleIsItsIntegral(t *testing.T) {
 	}
 }
 
-func TestAScheduleThatStops(t *testing.T) {
+func TestScheduleThatStops(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Schedule{
 		Steps: []netem.Step{{0, 8_000_000}, {10 * ms, 0}},
 	}, Origin: 1})
@@ -117,12 +117,12 @@ func TestAScheduleThatStops(t *testing.T) {
 	assert.Equal(t, clock.Never, l.Departure())
 	l.Advance(1 << 60)
 	inside, _ := l.Inside()
-	assert.Equal(t, 10, inside, "the rest waits for ever")
+	assert.Equal(t, 10, inside, "the rest waits forever")
 }
 
 // These are steps of RFC 8867 §5.1. The rate changes while a packet of 12 kbit is sent: 5.4 kbit
 // leave at 1 Mbit/s, and the rest at 2.5 Mbit/s.
-func TestAPacketThatMeetsAStep(t *testing.T) {
+func TestRateStepDuringAPacket(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Schedule{Steps: []netem.Step{
 		{0, 1e6}, {40 * time.Second, 25e5}, {60 * time.Second, 6e5}, {80 * time.Second, 1e6},
 	}}, Origin: 1})

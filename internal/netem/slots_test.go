@@ -12,7 +12,7 @@ import (
 )
 
 // tc-netem(8): a packet waits for a slot, and leaves with all packets that have arrived by then.
-func TestSlotsGather(t *testing.T) {
+func TestSlotsCollectPackets(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Slots{Min: 10 * ms}})
 	for i := range uint64(9) {
 		put(l, clock.Time(1).Add(time.Duration(i)*ms), i, 1000)

@@ -13,19 +13,19 @@ import (
 
 // tc's pareto.c computes 4096 entries ((i/65536)^(-1/3) - 1.5)·4/3·8192, with i from 65536 down in
 // steps of 16, cut off at 32767. The code here computes them with integers.
-func TestParetosTableIsThatOfTC(t *testing.T) {
+func TestParetoTableEqualsTC(t *testing.T) {
 	sum := int64(0)
 	for k := int64(1); k <= quantiles; k++ {
 		x := (math.Pow(float64(k)/quantiles, -1/3.) - 1.5) * 4 / 3 * jitterScale
 		require.Equal(t, int64(math.Min(math.RoundToEven(x), 32767)), pareto(k), "k %d", k)
 		sum += pareto(k)
 	}
-	assert.Equal(t, int64(-1123786), sum, "of the file that tc's program writes")
+	assert.Equal(t, int64(-1123786), sum, "sum of tc's file")
 }
 
 // tc's paretonormal.c adds a quarter of the normal distribution and three quarters of pareto's at
 // each quantile. The values may differ from tc's table by the step of its normal part.
-func TestParetoNormalsTableIsThatOfTC(t *testing.T) {
+func TestParetoNormalTableEqualsTC(t *testing.T) {
 	begin := []int64{
 		-12305, -11171, -10812, -10586, -10418, -10284, -10172, -10075, -9990, -9914, -9845, -9783,
 	}
@@ -43,7 +43,7 @@ func TestParetoNormalsTableIsThatOfTC(t *testing.T) {
 		_, part := math.Modf(math.Abs(z) * jitterScale)
 		require.Greater(t, math.Abs(part-0.5), 1e-6, "quantile %d", j)
 	}
-	assert.InDelta(t, -848968, sum, 200, "of the file that tc's program writes")
+	assert.InDelta(t, -848968, sum, 200, "sum of tc's file")
 }
 
 // The mean and deviation of the draws equal those of the table, and the quantiles those of the

@@ -45,7 +45,7 @@ func (b ByTime) Validate() error {
 }
 
 // Start implements Loss.
-func (b ByTime) Start(origin clock.Time, random *rand.Rand) Lose {
+func (b ByTime) Start(origin clock.Time, random *rand.Rand) LossFunc {
 	base := origin // start of the current lap
 	i := 0         // index of the first window that is not over
 	return func(now clock.Time, _ int) bool {
@@ -93,7 +93,7 @@ const maxOnOff = 1000 * time.Hour
 func (o OnOff) Mean() float64 { return float64(o.Off) / float64(o.On+o.Off) }
 
 // Start implements Loss.
-func (o OnOff) Start(origin clock.Time, random *rand.Rand) Lose {
+func (o OnOff) Start(origin clock.Time, random *rand.Rand) LossFunc {
 	l := &onOff{OnOff: o, random: random, on: true}
 	l.until = origin.Add(l.lasts())
 	return l.lose

@@ -55,7 +55,7 @@ func TestLossByTime(t *testing.T) {
 
 // mahimahi's mm-onoff with fixed times: the link is on first, and then off at the same phase of
 // each period, however long it was idle.
-func TestOnOffByTheClock(t *testing.T) {
+func TestOnOffFixedTimes(t *testing.T) {
 	const origin = clock.Time(3e9)
 	l := netem.OnOff{On: 700 * ms, Off: 300 * ms}.Start(origin, sources(1)("loss"))
 	for _, at := range []time.Duration{
@@ -76,7 +76,7 @@ func TestOnOffByTheClock(t *testing.T) {
 // With Poisson switching, the length of each state is exponentially distributed: its mean is the
 // configured one, and the largest distance between the empirical distribution and 1-e^(-t/mean) is
 // within the bound of Kolmogorov and Smirnov, 1.95/√n for one chance in a thousand.
-func TestOnOffByChance(t *testing.T) {
+func TestOnOffPoisson(t *testing.T) {
 	model := netem.OnOff{On: 20 * ms, Off: 5 * ms, Poisson: true}
 	l := model.Start(0, sources(4)("loss"))
 	const step = 10 * time.Microsecond
@@ -113,7 +113,7 @@ func TestOnOffByChance(t *testing.T) {
 }
 
 // After a long idle time, the link is on with the probability of its share of time.
-func TestOnOffForgets(t *testing.T) {
+func TestOnOffAfterIdleTime(t *testing.T) {
 	off := 0
 	const n = 20_000
 	l := netem.OnOff{On: 3 * ms, Off: ms, Poisson: true}.Start(0, sources(5)("loss"))
@@ -178,7 +178,7 @@ func TestFourStates(t *testing.T) {
 	}
 	b := netem.FourStates{P13: 0.1, P31: 0.9, P23: 1}
 	assert.InDelta(t, 0.1, b.Mean(), 1e-12)
-	assert.InDelta(t, 1, netem.FourStates{P13: 0.1}.Mean(), 1e-12, "a burst without an end")
+	assert.InDelta(t, 1, netem.FourStates{P13: 0.1}.Mean(), 1e-12, "the burst never ends")
 	assert.Zero(t, netem.FourStates{P31: 0.1}.Mean())
 	assert.Zero(t, netem.FourStates{P13: 0.1, P31: 0.1, P32: 0.1}.Mean(), "it ends in state 2")
 	assert.InDelta(t, 0.25, netem.FourStates{P13: 1, P32: 0.3, P23: 0.1}.Mean(), 1e-12)

@@ -95,7 +95,7 @@ func TestScheduleTrace(t *testing.T) {
 	assert.Equal(t, "1\n2\n6\n7\n", string(got.Format()))
 	spec.Length = 10 * ms
 	got = made(t, spec)
-	assert.Equal(t, "1\n2\n6\n7\n10\n", string(got.Format()), "the last pause is there, too")
+	assert.Equal(t, "1\n2\n6\n7\n10\n", string(got.Format()), "includes the last pause")
 }
 
 // The mean of a Poisson trace is within the deviation of its number of packets. The gaps' deviation
@@ -131,7 +131,7 @@ func TestCellTrace(t *testing.T) {
 	info := got.Info()
 	assert.Greater(t, info.Mean, 1e6)
 	assert.Less(t, info.Mean, 16e6)
-	assert.Greater(t, info.Rates[3], 3*info.Rates[1], "the rate moves")
+	assert.Greater(t, info.Rates[3], 3*info.Rates[1], "the rate varies")
 	assert.IsNonDecreasing(t, got)
 }
 
@@ -196,7 +196,7 @@ func TestParseRates(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "1\n2\n6\n6\n", string(made.Format()))
 	assert.Equal(t, "0 12\n0.002 0\n0.004 12\n0.006 12\n", string(made.FormatRates(2*ms)))
-	assert.Equal(t, "0 6\n0.004 12\n0.006 12\n", string(made.FormatRates(4*ms)), "all of it")
+	assert.Equal(t, "0 6\n0.004 12\n0.006 12\n", string(made.FormatRates(4*ms)), "the whole trace")
 	assert.Equal(t, "0 8\n0.006 8\n", string(made.FormatRates(time.Second)), "a trace of 6 ms")
 	for text, want := range map[string]string{
 		"0 1\n":         "r: no rates; expected two lines or more: the last gives the end",

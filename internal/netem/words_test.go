@@ -94,7 +94,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func TestWhatParseMakesOfWords(t *testing.T) {
+func TestParse(t *testing.T) {
 	c, err := netem.Parse("delay 20ms 5ms 10% distribution normal loss 2% 30% duplicate 1% 2% " +
 		"reorder 3% 4% corrupt 5% 6% bits 2 truncate 7% rate 8mbit 24 limit 9 seed 10")
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestWhatParseMakesOfWords(t *testing.T) {
 	}, c)
 }
 
-func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"delay 20ms lss 2%":                 `"lss" is not an impairment (did you mean loss?)`,
 		"delay 20ms curl":                   `"curl" is not an impairment; expected a keyword such as delay, loss, `,
@@ -191,7 +191,7 @@ func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
 
 // The caller reads a distribution's file. An error in the file is reported at the word that names
 // it.
-func TestWordsThatNameAFile(t *testing.T) {
+func TestParseWithFiles(t *testing.T) {
 	read := func(name string, most int64) ([]byte, error) {
 		text, ok := map[string]string{
 			"./lte.dist": "# two\n-8192 8192\n", "./bad.dist": "1\nsecret",
