@@ -89,7 +89,7 @@ func TestReaderIsSignaledAfterAShortBatch(t *testing.T) {
 }
 
 // The longest IPv6 packet has 65,575 bytes (RFC 8200 §3). Pipes carry it, also between streams.
-func TestTheLongestPacket(t *testing.T) {
+func TestLongestPacket(t *testing.T) {
 	x, y := Pipe(0)
 	a := Adapt(x)
 	defer a.Close()

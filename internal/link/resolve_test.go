@@ -141,7 +141,7 @@ func TestNamesToBind(t *testing.T) {
 }
 
 // A neighbor reports why a lookup failed, and keeps its last good address.
-func TestTheReasonOfAFailedLookup(t *testing.T) {
+func TestFailedLookupReason(t *testing.T) {
 	var b fakeResolver
 	b.set(map[string]netip.Addr{"bee.example": loopback})
 	d := named(t, &b, OffloadPlain, netip.AddrPortFrom(loopback, 9))

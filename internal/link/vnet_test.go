@@ -299,7 +299,7 @@ func TestVnetJoinReversesSplit(t *testing.T) {
 }
 
 // RFC 9293 §3.8.6: only segments with data and no control flags are joined.
-func TestVnetJoinsNothingElse(t *testing.T) {
+func TestVnetSegmentsThatAreNotJoined(t *testing.T) {
 	first := whole{proto: protoTCP, flags: tcpACK, df: true, seq: 1000, text: randomPayload(1, 100)}
 	next := first
 	next.seq, next.text = 1100, randomPayload(2, 100)

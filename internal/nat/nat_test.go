@@ -393,7 +393,7 @@ func TestRFC4787_6_Hairpinning(t *testing.T) {
 	assert.False(t, n.Hairpins(datagram(hostA, netip.AddrPortFrom(public, 9))))
 }
 
-func TestAZeroUDPChecksumStaysZero(t *testing.T) {
+func TestZeroUDPChecksumStaysZero(t *testing.T) {
 	n := open(t, nat.Config{})
 	b := datagram(hostA, server)
 	b[26], b[27] = 0, 0
@@ -403,7 +403,7 @@ func TestAZeroUDPChecksumStaysZero(t *testing.T) {
 	assert.Equal(t, []byte{0, 0}, b[26:28])
 }
 
-func TestAWrongChecksumStaysWrong(t *testing.T) {
+func TestWrongChecksumStaysWrong(t *testing.T) {
 	n := open(t, nat.Config{})
 	b := segment(hostA, server, syn)
 	b[36] ^= 0x55

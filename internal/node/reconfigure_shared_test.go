@@ -29,7 +29,7 @@ func passes(t *testing.T, from, to *Conn) {
 
 // Interfaces that share a UDP socket are added, deleted, changed, and moved to another port
 // together. Traffic over the other interfaces continues.
-func TestASharedSocketIsReloaded(t *testing.T) {
+func TestReloadWithASharedSocket(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 5)

@@ -109,7 +109,7 @@ func flow(t *testing.T, from, to *Conn) (more, stop func()) {
 }
 
 // A transfer continues while a node is added, an MTU changes and a neighbor moves.
-func TestATransferContinuesWhileLinksChange(t *testing.T) {
+func TestTransferDuringLinkChanges(t *testing.T) {
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 5)
 		line := func(own, at, other, there int) string {

@@ -18,7 +18,7 @@ import (
 
 // A probe file that is never read is like a disk that blocks forever. The loop does not wait for
 // it, and rows that do not fit are counted.
-func TestASlowDiskDoesNotBlockTheLoop(t *testing.T) {
+func TestSlowDiskDoesNotBlockTheLoop(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "samples.csv")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
 	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // a write to the pipe blocks until the test reads

@@ -8,6 +8,6 @@ import (
 )
 
 // A size class of Go ends at 320 bytes. A few bytes more would cost 32 bytes for each connection.
-func TestAConnectionFitsItsSizeClass(t *testing.T) {
+func TestConnectionFitsItsSizeClass(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(Conn{}), uintptr(320))
 }

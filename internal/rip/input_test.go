@@ -182,7 +182,7 @@ func TestDefaultTimeout(t *testing.T) {
 	assert.Equal(t, []string{"10.5.0.0/16 gone"}, x.learned())
 }
 
-func TestDeadRouteIsLearnedAgain(t *testing.T) {
+func TestUnreachableRouteIsLearnedAgain(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.5.0.0/16=1")
 	x.hear(b, "10.5.0.0/16=16")

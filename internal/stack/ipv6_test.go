@@ -184,7 +184,7 @@ func TestIPv6ErrorsOfARouter(t *testing.T) {
 }
 
 // RFC 8200 §4: a router reads no extension header except the Hop-by-Hop Options.
-func TestARouterForwardsExtensionHeaders(t *testing.T) {
+func TestForwardingExtensionHeaders(t *testing.T) {
 	w, _, b, _ := line6(t)
 	for _, next := range []uint8{ip.NextDestination, ip.NextRouting, ip.NextFragment} {
 		p := packet6("2001:db8::1", "2001:db8:1::2",
@@ -287,7 +287,7 @@ func TestInvalidIPv6Interfaces(t *testing.T) {
 }
 
 // An interface without IPv6 addresses drops IPv6 packets, even if other interfaces have addresses.
-func TestAnInterfaceWithoutIPv6(t *testing.T) {
+func TestInterfaceWithoutIPv6(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{Forwarding: true, Interfaces: []stack.Interface{
 		face("if0", "10.0.0.1/24"), face6("if1", "2001:db8::1/64"),
@@ -312,7 +312,7 @@ func TestIPv6StreamsCrossALossyRouter(t *testing.T) {
 }
 
 // A connection between link-local addresses keeps its interface.
-func TestAStreamBetweenLinkLocalAddresses(t *testing.T) {
+func TestTCPBetweenLinkLocalAddresses(t *testing.T) {
 	w, a, b, _ := line6(t)
 	s := newStream(w, a, b, netip.MustParseAddrPort("[fe80::2%if0]:80"), 100_000)
 	s.run(time.Minute)
@@ -366,7 +366,7 @@ func TestIPv6DatagramsAreFragmentedAtTheSource(t *testing.T) {
 }
 
 // A packet that fitted its link when it was queued is too big for the link after a reload.
-func TestTheMTUShrinksWhileAnIPv6PacketWaits(t *testing.T) {
+func TestMTUShrinksWhileAnIPv6PacketWaits(t *testing.T) {
 	w := newWorld(t)
 	f := face6("if0", "2001:db8::1/64")
 	a := w.add(stack.Config{Interfaces: []stack.Interface{f}})

@@ -85,7 +85,7 @@ func cutText(s string) (from, text string, ok bool) {
 	return s, "", false
 }
 
-func TestAConnectionPassesANAT(t *testing.T) {
+func TestConnectionThroughANAT(t *testing.T) {
 	w, a, _, r, c := home(t, nat.Config{})
 	w.loss = 0.02
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
@@ -101,7 +101,7 @@ func TestAConnectionPassesANAT(t *testing.T) {
 	assert.Equal(t, s.client.Tuple().Local(), list[0].Inside)
 }
 
-func TestAPortForwardLeadsToAnInsideHost(t *testing.T) {
+func TestPortForwardToAnInsideHost(t *testing.T) {
 	to := netip.MustParseAddrPort("10.0.0.1:80")
 	w, a, _, _, c := home(t, nat.Config{
 		Filtering: nat.AddressPortDependent,

@@ -135,7 +135,7 @@ func TestRFC5780_4_TheProbeSeesWhatANATDoes(t *testing.T) {
 	}
 }
 
-func TestTheStricterOfTwoNATsDecides(t *testing.T) {
+func TestTwoNATsInSeries(t *testing.T) {
 	n := newInternet(t, nat.Config{Filtering: nat.AddressPortDependent}, nat.Config{},
 		&nat.Config{Mapping: nat.AddressDependent})
 	found := n.probe(n.a)
@@ -144,7 +144,7 @@ func TestTheStricterOfTwoNATsDecides(t *testing.T) {
 	assert.Equal(t, nat.AddressPortDependent, found.Filtering)
 }
 
-func TestTheProbeWithoutAServer(t *testing.T) {
+func TestProbeWithoutAServer(t *testing.T) {
 	n := newInternet(t, nat.Config{}, nat.Config{}, nil)
 	n.answerer.Addrs[1] = n.answerer.Addrs[0]
 	found := n.probe(n.a)

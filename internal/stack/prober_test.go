@@ -40,7 +40,7 @@ func pinged(w *world, s *stack.Stack, cfg icmp.PingConfig) []icmp.Reply {
 	}
 }
 
-func TestAPingCrossesARouterInVirtualTime(t *testing.T) {
+func TestPingThroughARouterInVirtualTime(t *testing.T) {
 	w, a, _, _ := line(t)
 	list := pinged(w, a, icmp.PingConfig{
 		Dst: addr("10.1.0.2"), ID: 7, Count: 3, Interval: 10 * time.Millisecond, Data: make([]byte, 56),

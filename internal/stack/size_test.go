@@ -10,6 +10,6 @@ import (
 )
 
 // One of Go's size classes ends at 48 bytes: a larger socket takes 16 bytes more per connection.
-func TestASocketFitsItsSizeClass(t *testing.T) {
+func TestSocketFitsItsSizeClass(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(stack.Socket{}), uintptr(48))
 }

@@ -128,7 +128,7 @@ func TestLinkBackpressureIsNotLoss(t *testing.T) {
 
 // A link whose room one call of Output uses up may have room at the next call, so Output asks its
 // caller to call again. Otherwise the remaining data would wait without a timer.
-func TestOutputIsRepeatedAfterTheRoomIsUsed(t *testing.T) {
+func TestOutputIsRepeatedOnAFullLink(t *testing.T) {
 	w, a, _, c := line(t)
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	w.room, w.loss = 2, 1

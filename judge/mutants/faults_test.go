@@ -28,7 +28,10 @@ const (
 // faults6 are faults of IPv6.
 var faults6 = []fault{
 	{mutant{"hop-limit", "neighbor discovery accepts messages that a router forwarded", "internal/icmp/discovery.go", "if hopLimit != discoveryHopLimit {", "if false {", nil}, "internal/icmp", "TestRFC4861_6_1_IgnoredMessages"},
-	{mutant{"overlap", "reassembly accepts overlapping fragments", reassembly, "case overlap:\n", "case 99:\n", nil}, "internal/ip", "TestRFC5722_4_Overlaps6"},
+	{mutant{
+		"overlap", "reassembly accepts overlapping fragments", reassembly,
+		"case overlap:\n", "case 99:\n", nil,
+	}, "internal/ip", "TestRFC5722_4_Overlaps6"},
 	{mutant{"overlap-later", "fragments after an overlap begin a datagram", reassembly, "\tr.strip(d)\n\td.refused = reason\n", "\tr.release(d)\n", nil}, "internal/ip", "TestRFC5722_4_Overlaps6"},
 	{mutant{"chain", "the first fragment may end in the headers", reassembly, "\t\treturn checkChain(h, payload)", "\t\treturn DropNone", nil}, "internal/ip", "TestRFC8200_4_5_InvalidFragments"},
 	{mutant{"atomic", "an atomic fragment waits for others", extension, "\tif !h.IsFragment() {\n\t\treturn false\n\t}\n", "", nil}, "internal/ip", "TestRFC8200_4_5_FragmentHeader"},
