@@ -81,10 +81,10 @@ func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
 	}
 	for i := 0; i < len(t.observers); i++ {
 		o := t.observers[i]
-		if !o.Sees(s.Iface) || !t.wants(o, f, s) || s.Late && o.Amend(s, pieces[0]) {
+		if !o.Sees(s.Iface) || !t.wants(o, f, s) || s.Late && o.MarkDropped(s, pieces[0]) {
 			continue
 		}
-		if o.Glances && !asked {
+		if o.WithState && !asked {
 			asked = true
 			t.lookUp(f, s)
 		}

@@ -106,7 +106,7 @@ func (t *Taps) settle(now clock.Time) {
 		t.sampler.flush()
 	}
 	for _, o := range t.observers {
-		o.Settle()
+		o.Flush()
 	}
 }
 

@@ -6,8 +6,8 @@ const (
 	keptBatchBytes = 1 << 20
 )
 
-// Batch holds packets that wait for their observer: those of one iteration of the loop, or of
-// several short ones.
+// Batch holds packets that wait for their observer: the packets of one iteration of the loop, or of
+// several short iterations.
 type Batch struct {
 	List []Packet
 	data []byte

@@ -79,9 +79,9 @@ func capturing(t *testing.T, n *operator.Node, r control.Record, f func()) (cont
 	return answer, err
 }
 
-// TestACaptureTellsOfConnections checks that each segment has a comment with windows and state, and
-// that packets lost by the link are marked.
-func TestACaptureTellsOfConnections(t *testing.T) {
+// TestCaptureComments checks that each segment has a comment with windows and state, and that
+// packets lost by the link are marked.
+func TestCaptureComments(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
 	testenv.Ask(t, a, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 30% seed 1"})
@@ -112,7 +112,7 @@ func TestACaptureTellsOfConnections(t *testing.T) {
 }
 
 // The trace of a capture file equals the live trace of the same time.
-func TestATraceOfAFile(t *testing.T) {
+func TestTraceFile(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
 	var live []control.TracedSegment
@@ -156,7 +156,7 @@ func TestATraceOfAFile(t *testing.T) {
 }
 
 // A slow reader misses packets. The response and the file count them, and the node does not wait.
-func TestASlowReaderMissesPackets(t *testing.T) {
+func TestSlowReaderMissesPackets(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	var file bytes.Buffer
 	goOn := make(chan struct{})
@@ -182,7 +182,7 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 }
 
 // A capture in several files writes valid files within the size limit, and deletes the oldest ones.
-func TestACaptureOfManyFiles(t *testing.T) {
+func TestCaptureInSeveralFiles(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	folder := t.TempDir()
 	started := testenv.Ask(t, a, control.StartCapture{
@@ -211,7 +211,7 @@ func TestACaptureOfManyFiles(t *testing.T) {
 }
 
 // The statistics have the time of the capture's end, in the file's time unit.
-func TestTheTimeOfStatistics(t *testing.T) {
+func TestStatisticsTime(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	file := filepath.Join(t.TempDir(), "x.pcapng")
 	began := time.Now()
@@ -226,7 +226,7 @@ func TestTheTimeOfStatistics(t *testing.T) {
 }
 
 // A capture overwrites only another capture, and only if the request allows that.
-func TestACaptureReplacesNothing(t *testing.T) {
+func TestCaptureOverwritesOnlyCaptures(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	dir := t.TempDir()
 	other, old := filepath.Join(dir, "other"), filepath.Join(dir, "old.pcapng")
@@ -267,7 +267,7 @@ func TestACaptureReplacesNothing(t *testing.T) {
 }
 
 // A capture that cannot start leaves no file behind, and the node keeps running.
-func TestACaptureThatCannotBegin(t *testing.T) {
+func TestCaptureThatFailsToStart(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	for _, name := range []string{"/nowhere/at/all", t.TempDir()} {
 		_, err := a.Do(t.Context(), control.Record{File: name})
@@ -281,7 +281,7 @@ func TestACaptureThatCannotBegin(t *testing.T) {
 }
 
 // A node that stops closes its captures: the files are complete.
-func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
+func TestStoppingNodeFinishesItsCaptures(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	name := filepath.Join(t.TempDir(), "x.pcapng")
 	testenv.Ask(t, a, control.StartCapture{File: name, Filter: "icmp"})
@@ -304,7 +304,7 @@ func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
 	}
 }
 
-func TestWrongCaptures(t *testing.T) {
+func TestInvalidCaptures(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	for _, r := range []control.Record{
 		{Snaplen: -1},
@@ -356,7 +356,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 }
 
 // Packets from a node to itself cross lo and no other interface.
-func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
+func TestLoopbackPackets(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	for iface, want := range map[string]int{"lo": 4, "if0": 4, "all": 8} {
 		seen := map[string]int{}

@@ -53,9 +53,9 @@ func move(t *testing.T, client, server *node.Conn, size int) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestATraceOfDrops lists exactly the dropped segments that match the filter. It lists neither
+// TestTraceOfDrops lists exactly the dropped segments that match the filter. It lists neither
 // segments that arrive nor other lost packets.
-func TestATraceOfDrops(t *testing.T) {
+func TestTraceOfDrops(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
 	port := netip.MustParseAddrPort(client.LocalAddr().String()).Port()
@@ -90,7 +90,7 @@ func TestATraceOfDrops(t *testing.T) {
 
 // A slow reader of a trace misses segments. The next traced segment and the response count them.
 // The connection does not wait for the reader.
-func TestASlowReaderOfATrace(t *testing.T) {
+func TestSlowReaderOfATrace(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
 	r := control.Trace{SID: client.SID()}

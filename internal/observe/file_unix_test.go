@@ -17,9 +17,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// TestPipesAndDevicesAreNoCaptures checks that a request that names a pipe or a device fails at
+// TestCaptureIntoPipeOrDeviceFails checks that a request that names a pipe or a device fails at
 // once, and leaves no capture behind.
-func TestPipesAndDevicesAreNoCaptures(t *testing.T) {
+func TestCaptureIntoPipeOrDeviceFails(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

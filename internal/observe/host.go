@@ -141,7 +141,7 @@ func newObserver(r *control.Record) (*Observer, error) {
 			capture.DefaultSnaplen)
 	}
 	o := &Observer{
-		Iface: AllFaces, Snaplen: r.Snaplen, Limit: r.Count, Glances: true,
+		Iface: AllFaces, Snaplen: r.Snaplen, Limit: r.Count, WithState: true,
 		About: control.Capturing{Kind: "capture", Iface: "all", Filter: r.Filter, File: r.File},
 	}
 	if r.Lines && (r.Snaplen == 0 || r.Snaplen > lineBytes) {
@@ -181,8 +181,8 @@ func (h *Host) stop(_ context.Context, r control.StopCapture) (control.Captured,
 	return c.finish(), nil
 }
 
-// takeCapture removes a capture from the list and returns it. It selects the capture by number, or
-// the only one.
+// takeCapture removes a capture from the list and returns it. id is its number; 0 means the only
+// capture.
 func (h *Host) takeCapture(id int) (*capturing, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

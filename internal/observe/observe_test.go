@@ -12,9 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestWhatAnObserverCosts checks that copying a segment for an observer needs no allocation once
-// the observer's batches have grown.
-func TestWhatAnObserverCosts(t *testing.T) {
+// TestObserverAllocatesNothing checks that copying a segment for an observer needs no allocation
+// once the observer's batches have grown.
+func TestObserverAllocatesNothing(t *testing.T) {
 	o := &Observer{Snaplen: 96}
 	o.Begin(time.Time{}, 1, &Backlog{})
 	packet := make([]byte, 1400)
@@ -24,7 +24,7 @@ func TestWhatAnObserverCosts(t *testing.T) {
 		for range 64 {
 			o.Put(&Packet{Length: len(packet)}, packet[:120], pieces)
 		}
-		o.Settle()
+		o.Flush()
 		p = o.take(p)
 	}
 	for range 4 {
@@ -35,7 +35,7 @@ func TestWhatAnObserverCosts(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, turn))
 }
 
-func TestARecorderAllocatesNothingASegment(t *testing.T) {
+func TestRecorderAllocatesNothing(t *testing.T) {
 	r := NewRecorder(4)
 	header := make([]byte, 200)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { r.Put(&Packet{Length: 200}, header) }))
@@ -51,13 +51,13 @@ func TestARecorderAllocatesNothingASegment(t *testing.T) {
 	}
 }
 
-// shower shows numbered packets to observers.
-type shower struct {
+// feeder shows numbered packets to observers.
+type feeder struct {
 	at     clock.Time
 	packet []byte
 }
 
-func (s *shower) show(packets int, to ...*Observer) {
+func (s *feeder) show(packets int, to ...*Observer) {
 	for range packets {
 		s.at++
 		binary.BigEndian.PutUint32(s.packet, uint32(s.at))
@@ -67,17 +67,17 @@ func (s *shower) show(packets int, to ...*Observer) {
 		}
 	}
 	for _, o := range to {
-		o.Settle()
+		o.Flush()
 	}
 }
 
-// TestAnObserverThatFallsBehind checks that a slow observer loses the oldest packets, and that its
+// TestObserverThatFallsBehind checks that a slow observer loses the oldest packets, and that its
 // next packet has the number of packets missing before it.
-func TestAnObserverThatFallsBehind(t *testing.T) {
+func TestObserverThatFallsBehind(t *testing.T) {
 	var b Backlog
 	var o Observer
 	o.Begin(time.Time{}, 1, &b)
-	s := shower{packet: make([]byte, 4000)}
+	s := feeder{packet: make([]byte, 4000)}
 	for range 300 {
 		s.show(100, &o)
 	}
@@ -117,7 +117,7 @@ func TestManyObserversShareOneBacklog(t *testing.T) {
 		silent[i] = &Observer{}
 		silent[i].Begin(time.Time{}, 1, &b)
 	}
-	s := shower{packet: make([]byte, 1400)}
+	s := feeder{packet: make([]byte, 1400)}
 	all := append([]*Observer{&reads}, silent...)
 	var p Batch
 	for range 2000 {
@@ -144,12 +144,13 @@ func TestManyObserversShareOneBacklog(t *testing.T) {
 	assert.Positive(t, waits)
 	assert.Equal(t, reads.queue.held, b.held)
 	assert.Less(t, b.held, 4<<20)
-	silent[0].Settle()
+	silent[0].Flush()
 	assert.Equal(t, reads.queue.held, b.held, "an observer that left gets nothing")
 }
 
-// TestSaid checks that the reported state follows the connection, even after small changes.
-func TestSaid(t *testing.T) {
+// TestReportedState checks that the reported state follows the connection, even after small
+// changes.
+func TestReportedState(t *testing.T) {
 	var comments CommentCache
 	one := Packet{Known: true, SID: 3}
 	one.TraceInfo.MSS, one.TraceInfo.Cwnd = 1000, 10_000

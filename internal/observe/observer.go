@@ -39,16 +39,16 @@ type Observer struct {
 	About control.Capturing
 	Iface int // interface number, AllFaces or OwnFace
 	// Faces is the number of interfaces at the start; 0: the number that the node has now.
-	Faces   int
-	Filter  *capture.Filter
-	Snaplen int
-	Limit   uint64 // the observation ends after this many packets; 0: no limit
-	Glances bool   // observed packets have the state of their connections
-	Patient bool   // the loop waits for the observer; only for a simulated clock
-	Flow    *Flow  // the followed connection; nil: all packets that pass Filter
+	Faces     int
+	Filter    *capture.Filter
+	Snaplen   int
+	Limit     uint64 // the observation ends after this many packets; 0: no limit
+	WithState bool   // observed packets have the state of their connections
+	Patient   bool   // the loop waits for the observer; only for a simulated clock
+	Flow      *Flow  // the followed connection; nil: all packets that pass Filter
 
 	shown   uint64        // number of packets so far; the loop owns it
-	turn    Batch         // packets of this iteration; the loop owns it
+	batch   Batch         // packets of this iteration; the loop owns it
 	skipped []uint64      // packets of this iteration that are only counted, by interface
 	ended   chan struct{} // closed by the loop after the last packet
 
@@ -73,7 +73,7 @@ type Flow struct {
 	Drops bool         // report only dropped packets
 }
 
-// Count counts the packets of an interface: those that an observer asked for, and those that it
+// Count counts the packets of an interface that an observer asked for, and how many of them it
 // missed.
 type Count struct{ Packets, Missed uint64 }
 
@@ -90,7 +90,7 @@ func (o *Observer) Begin(since time.Time, faces int, b *Backlog) {
 
 // End ends the observation. Only the loop calls it.
 func (o *Observer) End() {
-	o.Settle()
+	o.Flush()
 	close(o.ended)
 }
 
@@ -126,10 +126,10 @@ func (o *Observer) Put(s *Packet, header []byte, pieces [][]byte) (last bool) {
 	if o.Snaplen > 0 {
 		keep = min(keep, o.Snaplen)
 	}
-	p := &o.turn
+	p := &o.batch
 	if p.full(keep) {
-		o.Settle()
-		p = &o.turn
+		o.Flush()
+		p = &o.batch
 	}
 	one := *s
 	one.begin = len(p.data)
@@ -153,16 +153,16 @@ func (o *Observer) skip(iface int) {
 	o.skipped[number]++
 }
 
-// mostAmended bounds how many packets Amend searches.
-const mostAmended = 4096
+// maxMarked bounds how many packets MarkDropped searches.
+const maxMarked = 4096
 
-// Amend marks a packet as dropped after it was sent in this iteration. It returns false if it finds
-// no such packet. Only the loop calls it.
-func (o *Observer) Amend(s *Packet, data []byte) bool {
-	list := o.turn.List
-	for k := len(list) - 1; k >= max(0, len(list)-mostAmended); k-- {
+// MarkDropped marks a packet as dropped after it was sent in this iteration. It returns false if it
+// finds no such packet. Only the loop calls it.
+func (o *Observer) MarkDropped(s *Packet, data []byte) bool {
+	list := o.batch.List
+	for k := len(list) - 1; k >= max(0, len(list)-maxMarked); k-- {
 		one := &list[k]
-		seen := o.turn.Bytes(one)
+		seen := o.batch.Bytes(one)
 		if one.Out && one.Iface == s.Iface && one.Why == "" && one.Length == s.Length &&
 			bytes.Equal(head(seen), head(data[:min(len(data), len(seen))])) {
 			one.Why = s.Why
@@ -172,13 +172,13 @@ func (o *Observer) Amend(s *Packet, data []byte) bool {
 	return false
 }
 
-// head returns the part of a packet that Amend compares.
+// head returns the part of a packet that MarkDropped compares.
 func head(packet []byte) []byte { return packet[:min(len(packet), capture.HeaderBytes)] }
 
-// Settle moves the packets of this iteration to the queue, and drops the oldest packets of the
+// Flush moves the packets of this iteration to the queue, and drops the oldest packets of the
 // backlog if they do not fit. Only the loop calls it.
-func (o *Observer) Settle() {
-	t := &o.turn
+func (o *Observer) Flush() {
+	t := &o.batch
 	if len(t.List) == 0 && len(o.skipped) == 0 {
 		return
 	}
@@ -205,7 +205,7 @@ func (o *Observer) Settle() {
 func (o *Observer) push(t *Batch) {
 	b := o.backlog
 	if o.left {
-		o.turn = t.emptied()
+		o.batch = t.emptied()
 		return
 	}
 	for o.Patient && !o.left && !o.queue.empty() &&
@@ -222,7 +222,7 @@ func (o *Observer) push(t *Batch) {
 		o.count(o.Number(t.List[i].Iface)).Packets++
 	}
 	before := o.queue.held
-	o.turn = o.queue.push(*t)
+	o.batch = o.queue.push(*t)
 	b.note(o.queue.held - before)
 }
 

@@ -11,7 +11,7 @@ import (
 func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, error) {
 	var done control.Traced
 	o := &Observer{
-		Iface: AllFaces, Snaplen: capture.HeaderBytes, Limit: r.Count, Glances: true,
+		Iface: AllFaces, Snaplen: capture.HeaderBytes, Limit: r.Count, WithState: true,
 		Flow:  &Flow{Drops: r.Drops},
 		About: control.Capturing{Kind: "trace", Iface: "all", Filter: r.Filter},
 	}

@@ -64,7 +64,7 @@ func tracing(
 
 // A trace begins with the last segments from the connection's recorder, even if no trace ran
 // before. Numbers count from the SYN.
-func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
+func TestTraceBeginsWithRecordedSegments(t *testing.T) {
 	t.Parallel()
 	a, b := operatortest.Two(t, node.Config{})
 	set := func(value string) error {
@@ -118,7 +118,7 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 
 // A trace of an IPv6 connection shows the node itself on the left, and the state of its connection,
 // also with link-local addresses.
-func TestATraceOfIPv6(t *testing.T) {
+func TestTraceOfIPv6(t *testing.T) {
 	t.Parallel()
 	p := testenv.FreePorts(t, 2)
 	const text = `interface if0 10.0.0.%d/24 127.0.0.1:%d

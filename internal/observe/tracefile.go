@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TraceFile traces a connection of a pcapng file: the one of the first segment that matches the
-// filter. It reports a packet that a router received and forwarded only once.
+// TraceFile traces one connection of a pcapng file: the connection of the first segment that
+// matches the filter. It reports a packet that a router received and forwarded only once.
 func TraceFile(
 	r io.Reader, filter string, tell func(control.TracedSegment),
 ) (control.Traced, error) {
