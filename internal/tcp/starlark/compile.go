@@ -144,8 +144,8 @@ func find(file string, globals starlark.StringDict, s *signature) (*starlark.Fun
 	return f, nil
 }
 
-// rejectMisspelled rejects a function whose name is similar to that of a callback, because it would
-// never be called.
+// rejectMisspelled rejects a function whose name begins with on_ but is not a callback, because
+// nothing would call it.
 func rejectMisspelled(globals starlark.StringDict) error {
 	var names []string
 	for i := range signatures {

@@ -177,7 +177,7 @@ func TestPrintIsBounded(t *testing.T) {
 	require.NoError(t, run.Err())
 	require.Len(t, lines, 10_001)
 	assert.Len(t, lines[0], 1004)
-	assert.Equal(t, "print: more than 10000 lines; the rest is left out", lines[10_000])
+	assert.Equal(t, "print: more than 10000 lines; the rest is dropped", lines[10_000])
 }
 
 // TestTheTutorial checks that each of the tutorial's scripts compiles and is short.

@@ -46,7 +46,7 @@ type meter struct {
 }
 
 // attach makes the interpreter call the meter at intervals.
-func (m *meter) attach(thread *starlark.Thread) { thread.OnMaxSteps = m.look }
+func (m *meter) attach(thread *starlark.Thread) { thread.OnMaxSteps = m.check }
 
 func (m *meter) begin(thread *starlark.Thread) {
 	now := thread.ExecutionSteps()
@@ -54,10 +54,10 @@ func (m *meter) begin(thread *starlark.Thread) {
 	thread.SetMaxExecutionSteps(now + firstStride)
 }
 
-func (m *meter) look(t *starlark.Thread) {
+func (m *meter) check(t *starlark.Thread) {
 	now := t.ExecutionSteps()
 	if now >= m.end {
-		t.Cancel(fmt.Sprintf("more than %d steps in one call: does a loop never end?", maxSteps))
+		t.Cancel(fmt.Sprintf("more than %d steps in one call: look for an endless loop", maxSteps))
 		return
 	}
 	largest, what := m.grown(t)
@@ -130,17 +130,17 @@ func tooLarge(v starlark.Value) string {
 	return fmt.Sprintf("%d values: must be at most %d", n, most)
 }
 
-// census counts the contents of values, recursively.
-type census struct{ values, bytes int }
+// contents counts values and bytes, recursively.
+type contents struct{ values, bytes int }
 
 // count adds a value, and returns an error text if it is too large, nested too deep, or of a type
 // that cannot be stored.
-func (c *census) count(v starlark.Value, depth int) string {
+func (c *contents) count(v starlark.Value, depth int) string {
 	if c.values++; c.values > maxValues || c.bytes > maxBytes {
 		return fmt.Sprintf("more than %d values or %d bytes", maxValues, maxBytes)
 	}
 	if depth > maxDepth {
-		return fmt.Sprintf("lists in lists, more than %d deep", maxDepth)
+		return fmt.Sprintf("lists nested more than %d deep", maxDepth)
 	}
 	if what := tooLarge(v); what != "" {
 		return what
@@ -161,7 +161,7 @@ func (c *census) count(v starlark.Value, depth int) string {
 		}
 	case *starlark.Function:
 		if v.NumFreeVars() > 0 || v.NumParams() > 0 && hasDefaults(v) {
-			return "a function that keeps values: must be one of the file's own, by name"
+			return "a function with captured or default values: must be a plain function"
 		}
 	default:
 		return fmt.Sprintf("a value of type %s: must be numbers, strings, lists and dicts: "+
@@ -170,7 +170,7 @@ func (c *census) count(v starlark.Value, depth int) string {
 	return ""
 }
 
-func (c *census) all(list starlark.Indexable, depth int) string {
+func (c *contents) all(list starlark.Indexable, depth int) string {
 	for i := range list.Len() {
 		if what := c.count(list.Index(i), depth+1); what != "" {
 			return what

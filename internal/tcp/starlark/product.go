@@ -171,7 +171,7 @@ func excess(n starlark.Int, y starlark.Value) string {
 	}
 	high, values := bits.Mul64(uint64(factor), uint64(size))
 	if !small || high > 0 || values > uint64(most) {
-		return fmt.Sprintf("%d values %v times: must be at most %d", size, brief(n), most)
+		return fmt.Sprintf("%v * %d values: must be at most %d", brief(n), size, most)
 	}
 	return ""
 }

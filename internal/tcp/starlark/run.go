@@ -80,7 +80,7 @@ func (r *Run) print(now clock.Time, line string) {
 		return
 	}
 	if r.printed++; r.printed > maxPrints {
-		line = fmt.Sprintf("print: more than %d lines; the rest is left out", maxPrints)
+		line = fmt.Sprintf("print: more than %d lines; the rest is dropped", maxPrints)
 	}
 	r.hooks.Printed(now, line)
 }

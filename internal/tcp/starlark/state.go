@@ -103,7 +103,7 @@ func (s *state) setOwn(name string, v starlark.Value) error {
 	i := slices.Index(s.names, name)
 	if i < 0 {
 		if !s.opening {
-			return fmt.Errorf("state has no attribute %s%s; new ones are made in init", name,
+			return fmt.Errorf("state has no attribute %s%s; init creates new attributes", name,
 				diagnostic.DidYouMean(name, s.AttrNames()))
 		}
 		// Short names are similar to everything, so only the long ones are suggested.
@@ -179,7 +179,7 @@ func (s *state) overfull() string {
 	if !s.growing {
 		return ""
 	}
-	var all census
+	var all contents
 	s.growing = false
 	for i, v := range s.values {
 		if what := all.count(v, 0); what != "" {
