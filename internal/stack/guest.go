@@ -70,7 +70,7 @@ func (l *local) forGuest(now clock.Time, i int, h *ip.Header, b, payload []byte)
 		taken = !l.in.self && !l.catching.tcp && !l.tcp.Knows(t) && !l.tcp.Accepts(to)
 	case h.Protocol == ip.ProtoUDP:
 		taken = !l.in.self && !l.catching.udp && !l.isRIPPort(to.Port()) &&
-			!l.udp.Hears(udp.Flow{Local: to, Remote: from})
+			!l.udp.Receives(udp.Flow{Local: to, Remote: from})
 	case h.Protocol == icmpOf(h.Dst):
 		request, reply := icmp.EchoTypes(h.Dst)
 		m, ok := icmp.Parse(payload, h.Src, h.Dst)

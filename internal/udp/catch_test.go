@@ -24,11 +24,11 @@ func hold(h *udp.Host, from, to, text string) udp.Verdict {
 	return h.Hold(a, b, append([]byte("IP header"), b...))
 }
 
-func TestAnAdmittedFlowHasASocketOfItsOwn(t *testing.T) {
+func TestAdmittedFlowHasItsOwnSocket(t *testing.T) {
 	h := newHost(0)
-	assert.Equal(t, udp.NoPort, hold(h, "10.0.0.1:9", "8.8.8.8:53", "nobody catches"))
+	assert.Equal(t, udp.NoPort, hold(h, "10.0.0.1:9", "8.8.8.8:53", "catching is off"))
 	h.Catch(2)
-	assert.Equal(t, udp.NoPort, hold(h, "10.0.0.1:0", "8.8.8.8:53", "nowhere to answer to"))
+	assert.Equal(t, udp.NoPort, hold(h, "10.0.0.1:0", "8.8.8.8:53", "no source port"))
 	require.Equal(t, udp.Delivered, hold(h, "10.0.0.1:9", "8.8.8.8:53", "one"))
 	require.Equal(t, udp.Delivered, hold(h, "10.0.0.1:9", "8.8.8.8:53", "two"))
 	require.Equal(t, udp.Delivered, hold(h, "10.0.0.5:9", "8.8.8.8:53", "another"))
@@ -38,7 +38,7 @@ func TestAnAdmittedFlowHasASocketOfItsOwn(t *testing.T) {
 	s, ok := h.Admit(f)
 	require.True(t, ok)
 	_, ok = h.Admit(f)
-	assert.False(t, ok, "it waits no more")
+	assert.False(t, ok, "the flow no longer waits")
 	assert.True(t, s.Admitted())
 	assert.ErrorIs(t, s.Connect(at("10.0.0.6:9")), udp.ErrAddress, "it stays with its peer")
 	assert.Equal(t, "10.0.0.1:9 one", take(s))
@@ -71,7 +71,7 @@ func TestAnAdmittedFlowHasASocketOfItsOwn(t *testing.T) {
 }
 
 // During a flood of flows, or of a flow's datagrams, memory stays within the documented limits.
-func TestWhatWaitsForADecisionIsBounded(t *testing.T) {
+func TestHeldDatagramsAreBounded(t *testing.T) {
 	h := newHost(0)
 	h.Catch(100)
 	text := strings.Repeat("x", 1000)

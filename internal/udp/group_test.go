@@ -33,7 +33,7 @@ func TestMembershipsAreCountedAndBounded(t *testing.T) {
 
 // A socket on a group's address receives datagrams to the group. A socket on an address of the host
 // does not.
-func TestASocketOnAGroupsAddress(t *testing.T) {
+func TestSocketOnAGroupAddress(t *testing.T) {
 	h := newHost(0)
 	group, host := bind(t, h, "224.0.0.9:520"), bind(t, h, "10.0.0.2:520")
 	require.NoError(t, host.Join(0, netip.AddrFrom4([4]byte{224, 0, 0, 9})))

@@ -76,7 +76,7 @@ func TestChecksumOfZero(t *testing.T) {
 	assert.True(t, parsed.Verify(hostA, hostB, b), "not computed, not verified")
 }
 
-func TestAppendRefusesWhatNoDatagramHolds(t *testing.T) {
+func TestAppendPanicsIfThePayloadIsTooLong(t *testing.T) {
 	h := udp.Header{}
 	assert.Len(t, h.Append(nil, hostA, hostB, make([]byte, udp.MaxPayload)), 0xffff-20)
 	assert.Panics(t, func() { h.Append(nil, hostA, hostB, make([]byte, udp.MaxPayload+1)) })

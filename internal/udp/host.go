@@ -45,13 +45,13 @@ const (
 
 // Host is the UDP of one host. Only one owner may call the host and its sockets.
 type Host struct {
-	cfg     Config
-	sockets map[netip.AddrPort]*Socket // a socket for both families has two entries
-	ports   map[netip.AddrPort]int     // number of sockets with the port, by anywhere
-	groups  map[membership]int
-	changes int // number of changes of groups
-	news    []*Socket
-	catch   catch
+	cfg      Config
+	sockets  map[netip.AddrPort]*Socket // a socket for both families has two entries
+	ports    map[netip.AddrPort]int     // number of sockets with the port, by anywhere
+	groups   map[membership]int
+	changes  int // number of changes of groups
+	notified []*Socket
+	catch    catch
 }
 
 // NewHost returns a host without sockets.
@@ -220,8 +220,8 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 	return Delivered
 }
 
-// Hears reports whether a socket receives the datagrams of a flow.
-func (h *Host) Hears(f Flow) bool {
+// Receives reports whether a socket receives the datagrams of a flow.
+func (h *Host) Receives(f Flow) bool {
 	return h.ofFlow(f.Local, f.Remote) != nil || h.find(f.Local, f.Remote) != nil
 }
 
@@ -256,23 +256,23 @@ func (h *Host) sender(local, remote netip.AddrPort) *Socket {
 	return s
 }
 
-// tell queues the socket for Next.
-func (h *Host) tell(s *Socket) {
-	if !s.told {
-		s.told = true
-		h.news = append(h.news, s)
+// notify queues the socket for Next.
+func (h *Host) notify(s *Socket) {
+	if !s.notified {
+		s.notified = true
+		h.notified = append(h.notified, s)
 	}
 }
 
 // Next returns a socket that has received a datagram or an error since Next last returned it.
 func (h *Host) Next() (*Socket, bool) {
-	if len(h.news) == 0 {
+	if len(h.notified) == 0 {
 		return nil, false
 	}
-	last := len(h.news) - 1
-	s := h.news[last]
-	h.news[last] = nil
-	h.news = h.news[:last]
-	s.told = false
+	last := len(h.notified) - 1
+	s := h.notified[last]
+	h.notified[last] = nil
+	h.notified = h.notified[:last]
+	s.notified = false
 	return s, true
 }

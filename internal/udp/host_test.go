@@ -42,7 +42,7 @@ func take(s *udp.Socket) string {
 	return r.From.String() + " " + string(p[:r.Len])
 }
 
-func TestADatagramFindsItsSocket(t *testing.T) {
+func TestDatagramFindsItsSocket(t *testing.T) {
 	h := newHost(0)
 	all, one := bind(t, h, "0.0.0.0:53"), bind(t, h, "10.0.0.2:7")
 	assert.Equal(t, udp.Delivered, send(h, "10.0.0.1:9", "10.0.0.2:53", "to one"))
@@ -83,7 +83,7 @@ func TestPortZero(t *testing.T) {
 	assert.Equal(t, udp.NoPort, send(h, "10.0.0.1:9", "10.0.0.2:0", ""))
 }
 
-func TestAConnectedSocketHearsItsPeerAlone(t *testing.T) {
+func TestConnectedSocketReceivesOnlyFromItsPeer(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "0.0.0.0:53")
 	require.NoError(t, s.Connect(at("10.0.0.1:9")))
@@ -102,7 +102,7 @@ func TestAConnectedSocketHearsItsPeerAlone(t *testing.T) {
 var errFar = errors.New("far away")
 
 // RFC 1122 §4.1.3.3: ICMP errors reach the application.
-func TestReportsReachConnectedSockets(t *testing.T) {
+func TestICMPErrorsReachConnectedSockets(t *testing.T) {
 	h := newHost(0)
 	s, other := bind(t, h, "10.0.0.2:53"), bind(t, h, "0.0.0.0:54")
 	h.Report(at("10.0.0.2:53"), at("10.0.0.1:9"), udp.ErrRefused)
@@ -134,7 +134,7 @@ func TestReportsReachConnectedSockets(t *testing.T) {
 	assert.Equal(t, uint64(2), s.Info().Errors)
 }
 
-func TestAPortIsHadOnce(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	h := newHost(0)
 	one := bind(t, h, "10.0.0.2:53")
 	bind(t, h, "10.0.0.3:53")
@@ -174,7 +174,7 @@ func TestEphemeralPorts(t *testing.T) {
 	assert.ErrorIs(t, err, udp.ErrNoPorts)
 }
 
-func TestTheReceiveBufferIsBounded(t *testing.T) {
+func TestReceiveBufferIsBounded(t *testing.T) {
 	h := newHost(8192)
 	s := bind(t, h, "10.0.0.2:53")
 	tiny := 0
@@ -197,7 +197,7 @@ func TestTheReceiveBufferIsBounded(t *testing.T) {
 	assert.Equal(t, udp.Delivered, send(h, "10.0.0.1:9", "10.0.0.2:53", large), "room again")
 }
 
-func TestADatagramIsCutToTheReadersMemory(t *testing.T) {
+func TestDatagramIsTruncatedToTheReadersBuffer(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "10.0.0.2:53")
 	send(h, "10.0.0.1:9", "10.0.0.2:53", "a long one")
@@ -212,7 +212,7 @@ func TestADatagramIsCutToTheReadersMemory(t *testing.T) {
 
 // Datagrams of every size pass through the ring many times its size, so records and padding meet
 // every boundary of its storage.
-func TestTheQueueKeepsDatagramsWhole(t *testing.T) {
+func TestQueueKeepsDatagramsWhole(t *testing.T) {
 	h := newHost(300 << 10)
 	s := bind(t, h, "10.0.0.2:53")
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -272,7 +272,7 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 
 // A datagram that the link has already verified is not verified again, and its receiver can see
 // that.
-func TestACheckedDatagramIsNotVerified(t *testing.T) {
+func TestCheckedDatagramIsNotVerified(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "0.0.0.0:53")
 	src, dst := hostA, hostB

@@ -70,7 +70,7 @@ func TestRFC3493_5_3_SocketsOfBothFamilies(t *testing.T) {
 	}
 }
 
-// RFC 8200 §8.1: IPv6 requires a checksum, even if the datagram is known to be undamaged.
+// RFC 8200 §8.1: IPv6 requires a checksum, even if the datagram is known to be intact.
 func TestRFC8200_8_1_NoChecksum(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "[::]:53")

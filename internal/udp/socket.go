@@ -24,15 +24,15 @@ type Socket struct {
 	rx     *buffer.Ring
 	err    error // last ICMP error, for TakeError
 	closed bool
-	// admitted is set if Host.Admit opened the socket. Its local address may then be that of
-	// another host.
+	// admitted is set if Host.Admit opened the socket. Its local address may then belong to another
+	// host.
 	admitted bool
 	opts     Options
 	path     pathMTU
 	groups   []membership // memberships, at most MaxGroups
 
-	told bool // the socket waits for Next
-	info Info
+	notified bool // the socket waits for Next
+	info     Info
 }
 
 // Options are the options of sent datagrams. The zero Options are the defaults of a host.
@@ -78,8 +78,8 @@ func (s *Socket) Local() netip.AddrPort { return s.local }
 // Remote returns the peer. It is invalid if the socket is not connected.
 func (s *Socket) Remote() netip.AddrPort { return s.remote }
 
-// Admitted reports whether Host.Admit opened the socket: its local address is the one that the peer
-// sent to, and it stays connected to that peer.
+// Admitted reports whether Host.Admit opened the socket: its local address is the address that the
+// peer sent to, and it stays connected to that peer.
 func (s *Socket) Admitted() bool { return s.admitted }
 
 // Rx returns the ring of received datagrams, for Dequeue.
@@ -162,7 +162,7 @@ func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
 		s.Receive(from, payload)
 		return true
 	}
-	s.host.tell(s)
+	s.host.notify(s)
 	return true
 }
 
@@ -171,6 +171,6 @@ func (s *Socket) fail(err error) {
 	s.info.Errors++
 	if err != nil {
 		s.err = err
-		s.host.tell(s)
+		s.host.notify(s)
 	}
 }
