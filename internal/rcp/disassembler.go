@@ -127,8 +127,8 @@ func (d *disassembler) due(now clock.Time, r *record, timed bool) bool {
 	return !r.acked && (!timed || r.sent == clock.Never || r.sent.Add(r.wait).Due(now))
 }
 
-// depart records that a packet is sent.
-func (d *disassembler) depart(now clock.Time, seq uint64, r *record) {
+// recordSent records that a packet is sent.
+func (d *disassembler) recordSent(now clock.Time, seq uint64, r *record) {
 	if r.sent == clock.Never {
 		r.wait = d.timer.rto
 	} else {

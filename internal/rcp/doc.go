@@ -13,13 +13,13 @@
 // the socket for a packet, loop.go is the send loop, and verdict.go names the results of received
 // packets.
 //
-// The document leaves some points open, and this package differs in others. Sequence numbers are
-// wider internally, so that those in packets may wrap. A FIN ends its direction at its position in
-// the stream; in the document an end closes its own direction when a FIN arrives, even early. A
-// finished socket lingers, so that it can repeat a lost last acknowledgment. Only a DAT opens a
-// socket. If the reader is slow, packets that do not fit in its buffer wait in the fence and are
-// acknowledged there, so the sender stops. As in the document, there is no checksum except UDP's,
-// and sequence numbers start at 0. An attacker who can forge a source address can therefore send in
-// its name, and cause a listener to send it ten rounds of acknowledgments. At Config.MaxSessions,
-// sockets whose peer has sent only one packet make room for others.
+// The document leaves some points open, and this package differs in others. Sequence numbers have
+// 64 bits internally, so the 32-bit numbers in packets may wrap. A FIN ends its direction at its
+// position in the stream; in the document an end closes its own direction when a FIN arrives, even
+// early. A finished socket lingers, so that it can repeat a lost last acknowledgment. Only a DAT
+// opens a socket. If the reader is slow, packets that do not fit in its buffer wait in the fence
+// and are acknowledged there, so the sender stops. As in the document, there is no checksum except
+// UDP's, and sequence numbers start at 0. An attacker who can forge a source address can therefore
+// send in the peer's name, and cause a listener to send it ten rounds of acknowledgments. At
+// Config.MaxSessions, sockets whose peer has sent only one packet make room for others.
 package rcp

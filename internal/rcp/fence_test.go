@@ -92,7 +92,7 @@ func mean(t *testing.T, trials int, p float64, cfg rcp.Config) (m tally) {
 // Every packet is repeated each tick until it has arrived, 1/(1-p) times, and then until an
 // acknowledgment has arrived, p/(1-p) times more. That is N(1+p)/(1-p) packets in all, and an ACK
 // per tick.
-func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
+func TestFenceMatchesTheClosedForm(t *testing.T) {
 	for _, p := range []float64{0, .1, .2, .3, .4, .5, .6} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			if p != .3 {
@@ -111,7 +111,7 @@ func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 
 // The classic window also repeats packets that have arrived after a gap. The excess does not depend
 // on chance alone: the document has 1.29 at 50 % and 1.42 at 60 %.
-func TestTheWindowSendsMore(t *testing.T) {
+func TestWindowSendsMoreThanFence(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, c := range []struct{ p, ratio, tolerance float64 }{
 		{.5, 1.31, .03}, {.6, 1.39, .06},
@@ -126,7 +126,7 @@ func TestTheWindowSendsMore(t *testing.T) {
 
 // A timer waits for an acknowledgment in flight, so fewer received packets are repeated: at least
 // N/(1-p) packets are sent, and fewer than in the closed form.
-func TestATimerSendsLess(t *testing.T) {
+func TestTimerSendsLessThanFence(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, p := range []float64{.1, .3, .5} {
 		blind := mean(t, 5, p, rcp.Config{})
@@ -175,7 +175,7 @@ func latest(n int) (mean float64) {
 // In the document's table, a window sends 58 packets, a fence 30, and both take 4 rounds. The
 // average is higher. On average a packet needs two tries, and in a window as many as the unluckiest
 // packet before it.
-func TestTheTableOfSixteenPackets(t *testing.T) {
+func TestTableOfSixteenPackets(t *testing.T) {
 	var wantWindow float64
 	for i := range 16 {
 		wantWindow += latest(i + 1)

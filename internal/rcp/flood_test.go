@@ -16,7 +16,7 @@ import (
 
 // A server receives 100,000 opening packets with forged sources. Clients that connect during the
 // flood and after it get sessions, and the forged ones never use more than MaxSessions.
-func TestForgedPacketsKeepNoClientOut(t *testing.T) {
+func TestClientsConnectDuringAFlood(t *testing.T) {
 	const (
 		forged, perStep = 100_000, 20
 		step, delay     = time.Millisecond, 10 * time.Millisecond
@@ -46,7 +46,7 @@ func TestForgedPacketsKeepNoClientOut(t *testing.T) {
 		}
 		return queue
 	}
-	depart := func(r *rcp.Router, f func(d rcp.Datagram)) {
+	sendRound := func(r *rcp.Router, f func(d rcp.Datagram)) {
 		r.Advance(now)
 		var d rcp.Datagram
 		for r.Output(now, &d) {
@@ -78,9 +78,11 @@ func TestForgedPacketsKeepNoClientOut(t *testing.T) {
 			accepted = append(accepted, s)
 		}
 		for _, c := range ends {
-			depart(c.Router, func(d rcp.Datagram) { upward = append(upward, packet{now.Add(delay), c.addr, d.Data}) })
+			sendRound(c.Router, func(d rcp.Datagram) {
+				upward = append(upward, packet{now.Add(delay), c.addr, d.Data})
+			})
 		}
-		depart(server, func(d rcp.Datagram) {
+		sendRound(server, func(d rcp.Datagram) {
 			if byAddr[d.Peer] != nil {
 				downward = append(downward, packet{now.Add(delay), d.Peer, d.Data})
 			}

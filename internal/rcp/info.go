@@ -41,13 +41,14 @@ func (c *Counts) output(t Type, again bool) {
 // Info is the state of a socket.
 type Info struct {
 	State State
-	// Una is the first unacknowledged packet. Nxt and End are the packets after the last that was
-	// sent and the last that exists. Next is the lowest packet that was not received.
+	// Una is the first unacknowledged packet. Nxt is the number after the last packet that was
+	// sent, and End the number after the last packet that exists. Next is the lowest packet that
+	// was not received.
 	Una, Nxt, End, Next uint64
 	// Held is the number of packets in the fence that wait for an earlier one.
 	Held int
-	// Unsent counts the bytes that are not yet in packets. Unread counts those that the program has
-	// not read.
+	// Unsent counts the written bytes that are not yet in packets. Unread counts the received bytes
+	// that the program has not read.
 	Unsent, Unread int
 	// SRTT and RTO are the values of the retransmission timer. An SRTT of 0 means that there is no
 	// sample.

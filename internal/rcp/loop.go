@@ -61,7 +61,7 @@ func (r *Router) Output(now clock.Time, d *Datagram) bool {
 		if r.scratch = s.output(now, r.scratch[:0]); len(r.scratch) > 0 {
 			*d = Datagram{Peer: s.peer, Data: r.scratch}
 			if !s.sending() {
-				r.turn++ // the socket's next round comes after those of the others
+				r.turn++ // in the next round the other sockets send first
 			}
 			return true
 		}

@@ -15,17 +15,14 @@ const (
 	FIN Type = 3
 )
 
+var typeNames = [...]string{"unknown", "DAT", "ACK", "FIN"}
+
 // String returns the document's name of the type.
 func (t Type) String() string {
-	switch t {
-	case DAT:
-		return "DAT"
-	case ACK:
-		return "ACK"
-	case FIN:
-		return "FIN"
+	if int(t) < len(typeNames) {
+		return typeNames[t]
 	}
-	return "unknown"
+	return typeNames[0]
 }
 
 // These are sizes of the format.

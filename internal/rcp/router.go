@@ -27,8 +27,8 @@ type Router struct {
 	busy  bool       // a round is running
 	next  clock.Time // time of the next round; Never: there are no sockets
 
-	news   []*Socket
-	counts Counts
+	notified []*Socket
+	counts   Counts
 
 	// These are reusable buffers for Output's result, an ACK's bitmap, and the pieces of a packet.
 	scratch []byte
@@ -190,7 +190,7 @@ func (r *Router) Input(now clock.Time, from netip.AddrPort, b []byte) Verdict {
 	}
 	s := r.sessions[from]
 	if v == Accepted && s == nil {
-		s, v = r.welcome(now, from, &p)
+		s, v = r.openForPeer(now, from, &p)
 	}
 	if v == Accepted {
 		v = s.input(now, &p)
@@ -204,8 +204,8 @@ func (r *Router) Input(now clock.Time, from netip.AddrPort, b []byte) Verdict {
 	return v
 }
 
-// welcome opens a socket for a packet of a new peer.
-func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socket, Verdict) {
+// openForPeer opens a socket for a packet of a new peer.
+func (r *Router) openForPeer(now clock.Time, from netip.AddrPort, p *Packet) (*Socket, Verdict) {
 	switch {
 	case p.Type != DAT || p.Seq >= uint32(r.cfg.Width):
 		return nil, NoSession // the packet belongs to a former connection
@@ -228,23 +228,23 @@ func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socke
 	return s, Accepted
 }
 
-// tell queues the socket for Next.
-func (r *Router) tell(s *Socket) {
+// notify queues the socket for Next.
+func (r *Router) notify(s *Socket) {
 	if !s.changed {
 		s.changed = true
-		r.news = append(r.news, s)
+		r.notified = append(r.notified, s)
 	}
 }
 
 // Next returns a socket with new data, acknowledgments or state since Next last returned it.
 func (r *Router) Next() (*Socket, bool) {
-	if len(r.news) == 0 {
+	if len(r.notified) == 0 {
 		return nil, false
 	}
-	last := len(r.news) - 1
-	s := r.news[last]
-	r.news[last] = nil
-	r.news = r.news[:last]
+	last := len(r.notified) - 1
+	s := r.notified[last]
+	r.notified[last] = nil
+	r.notified = r.notified[:last]
 	s.changed = false
 	return s, true
 }

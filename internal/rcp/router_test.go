@@ -69,7 +69,7 @@ func TestConfigurations(t *testing.T) {
 	newRouter(t, rcp.Config{PacketSize: 65502, Width: rcp.MaxWidth})
 }
 
-func TestOneRouterHasManySockets(t *testing.T) {
+func TestRouterWithSeveralSockets(t *testing.T) {
 	r := newRouter(t, rcp.Config{})
 	require.NoError(t, r.Listen(10))
 	require.ErrorIs(t, r.Listen(10), rcp.ErrListening)
@@ -81,7 +81,7 @@ func TestOneRouterHasManySockets(t *testing.T) {
 	require.Equal(t, rcp.Accepted, r.Input(7, a, dat(1, "A")))
 	x, _ := r.Accept()
 	y, _ := r.Accept()
-	assert.Equal(t, "aA bB", read(x)+" "+read(y)+"B", "the oldest first, each his own stream")
+	assert.Equal(t, "aA bB", read(x)+" "+read(y)+"B", "the oldest first, each with its own stream")
 	assert.Equal(t, a, x.Peer())
 	assert.Equal(t, []string{string(ack(2, 0)), string(ack(1, 0))}, round(r), "one loop for both")
 
@@ -100,7 +100,7 @@ func TestOneRouterHasManySockets(t *testing.T) {
 	assert.Equal(t, rcp.NotListening, r.Input(9, a, dat(0, "")))
 }
 
-func TestConnectRefusesWhatCannotBe(t *testing.T) {
+func TestConnectErrors(t *testing.T) {
 	r := newRouter(t, rcp.Config{MaxSessions: 2})
 	for _, peer := range []netip.AddrPort{{}, at("10.0.0.1:0"), at("0.0.0.0:5")} {
 		_, err := r.Connect(1, peer)
@@ -166,7 +166,7 @@ func TestSocketsOpenUpToTheBacklog(t *testing.T) {
 }
 
 // A packet without new information is counted by its reason.
-func TestWhatIsDropped(t *testing.T) {
+func TestDroppedPackets(t *testing.T) {
 	r := newRouter(t, rcp.Config{MaxPayload: 10, PacketSize: 10})
 	require.NoError(t, r.Listen(1))
 	peer := clientAddr
@@ -194,7 +194,7 @@ func TestWhatIsDropped(t *testing.T) {
 	assert.Equal(t, rcp.BehindFIN, r.Input(2, peer, dat(4, "in place")))
 	assert.Equal(t, rcp.BehindFIN, r.Input(2, peer, dat(5, "behind")))
 	assert.Equal(t, rcp.UnsentACK, r.Input(2, peer, ack(1, 0)))
-	assert.Equal(t, []string{string(ack(1, 1<<1|1<<3))}, round(r), "the fence says what is here")
+	assert.Equal(t, []string{string(ack(1, 1<<1|1<<3))}, round(r), "the bitmap of the fence")
 	assert.Equal(t, rcp.Accepted, r.Input(2, peer, dat(1, "one ")))
 	assert.Equal(t, rcp.Accepted, r.Input(2, peer, dat(3, "three")))
 	assert.True(t, s.Finished())

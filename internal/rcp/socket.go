@@ -115,7 +115,7 @@ func (s *Socket) end(err error) {
 	}
 	s.in.slots, s.in.held = nil, 0
 	s.router.forget(s)
-	s.router.tell(s)
+	s.router.notify(s)
 }
 
 // input processes a packet of the peer.
@@ -143,14 +143,14 @@ func (s *Socket) input(now clock.Time, p *Packet) Verdict {
 		}
 	}
 	if v == Accepted {
-		s.router.tell(s)
+		s.router.notify(s)
 	}
-	s.settle(now)
+	s.lingerIfDone(now)
 	return v
 }
 
-// settle makes a socket linger when both its directions have ended.
-func (s *Socket) settle(now clock.Time) {
+// lingerIfDone makes a socket linger when both its directions have ended.
+func (s *Socket) lingerIfDone(now clock.Time) {
 	if s.state != Open || !s.out.done() {
 		return
 	}
@@ -158,7 +158,7 @@ func (s *Socket) settle(now clock.Time) {
 	case s.in.finished:
 		s.state = Lingering
 		s.ending = now.Add(s.router.cfg.Timeout)
-		s.router.tell(s)
+		s.router.notify(s)
 	case s.gone && s.ending == clock.Never:
 		s.ending = now.Add(max(finWait, s.router.cfg.Timeout))
 	}
@@ -182,10 +182,10 @@ func (s *Socket) round(now clock.Time) {
 		return
 	}
 	if next := s.in.next; next != s.in.pull() {
-		s.router.tell(s)
+		s.router.notify(s)
 	}
 	s.out.cut()
-	if s.settle(now); s.ending.Due(now) {
+	if s.lingerIfDone(now); s.ending.Due(now) {
 		s.end(nil)
 		return
 	}
@@ -227,7 +227,7 @@ func (s *Socket) output(now clock.Time, b []byte) []byte {
 			p.Type = FIN
 		}
 		r.count(s, p.Type, rec.sent != clock.Never)
-		s.out.depart(now, seq, rec)
+		s.out.recordSent(now, seq, rec)
 		b = p.Append(b)
 		r.pieces = s.out.tx.Slices(r.pieces[:0], rec.off, int(rec.size))
 		for _, piece := range r.pieces {

@@ -95,7 +95,7 @@ func TestStreamsArriveWhole(t *testing.T) {
 	}
 }
 
-func TestTheSameSeedIsTheSameRun(t *testing.T) {
+func TestSameSeedGivesTheSameRun(t *testing.T) {
 	run := func(seed uint64) [32]byte {
 		var log bytes.Buffer
 		w := newWorld(t, seed, rcp.Config{}, rcp.Config{})
@@ -113,7 +113,7 @@ func TestTheSameSeedIsTheSameRun(t *testing.T) {
 }
 
 // The two directions close independently: after CloseWrite a socket can still read.
-func TestEachDirectionHasItsOwnEnd(t *testing.T) {
+func TestDirectionsCloseIndependently(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
 	client.Tx().Write([]byte("question"))
@@ -135,8 +135,8 @@ func TestEachDirectionHasItsOwnEnd(t *testing.T) {
 	assert.NoError(t, client.Err(), "there was nothing left to abort")
 }
 
-// No data leaves after a FIN: the peer would wait for it for ever.
-func TestNothingLeavesBehindAFIN(t *testing.T) {
+// No data leaves after a FIN: the peer would wait for it forever.
+func TestNoDataAfterAFIN(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
 	client.Tx().Write([]byte("in front"))
@@ -154,7 +154,7 @@ func TestNothingLeavesBehindAFIN(t *testing.T) {
 }
 
 // If the last acknowledgment is lost, a lingering socket retransmits it.
-func TestALostLastAcknowledgmentIsGivenAgain(t *testing.T) {
+func TestLostLastAcknowledgmentIsRetransmitted(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
 	client.Close()
@@ -209,11 +209,11 @@ func TestLingeringReceiverAcknowledges(t *testing.T) {
 	assert.Equal(t, repeated, client.Info().Counts.Again)
 }
 
-// A closed socket does not wait for ever for a peer that does not close.
-func TestAClosedSocketDoesNotWaitForEver(t *testing.T) {
+// A closed socket does not wait forever for a peer that does not close.
+func TestClosedSocketDoesNotWaitForever(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
-	server.Tx().Write([]byte("nobody reads this"))
+	server.Tx().Write([]byte("never read"))
 	client.Close()
 	w.until(2*time.Minute, "the client is gone", func() bool { return client.State() == rcp.Closed })
 	assert.NoError(t, client.Err())
@@ -239,7 +239,7 @@ func TestSilenceEndsASocket(t *testing.T) {
 
 // The zero Config survives a pause of a second, as on a busy machine, and detects that a peer is
 // gone.
-func TestAPauseOfASecond(t *testing.T) {
+func TestPauseOfASecond(t *testing.T) {
 	w := worldOf(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
 	w.run(time.Second)
@@ -275,7 +275,7 @@ func TestOnePacketIsAnsweredByTenRounds(t *testing.T) {
 	assert.Greater(t, c.ACK, uint64(100))
 }
 
-func TestNobodyAnswers(t *testing.T) {
+func TestSilentPeer(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	w.b.Unlisten()
 	s, err := w.a.Connect(w.now, serverAddr)
@@ -289,7 +289,7 @@ func TestNobodyAnswers(t *testing.T) {
 
 // If the reader is slow, packets without room wait in the fence. There they are acknowledged, and
 // are not repeated until the application reads.
-func TestASlowReaderStopsTheSender(t *testing.T) {
+func TestSlowReaderStopsTheSender(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{RecvBuffer: 2000})
 	client, server := w.connect()
 	text := noise(1, 40_000)
@@ -300,7 +300,7 @@ func TestASlowReaderStopsTheSender(t *testing.T) {
 	assert.Equal(t, 32, server.Info().Held)
 	w.run(time.Second)
 	c := w.a.Counts()
-	assert.Equal(t, full.DAT, c.DAT, "nothing is sent that has arrived")
+	assert.Equal(t, full.DAT, c.DAT, "no packet that has arrived is retransmitted")
 	assert.Equal(t, rcp.Open, client.State())
 
 	for _, ok := w.b.Next(); ok; _, ok = w.b.Next() {
@@ -310,7 +310,7 @@ func TestASlowReaderStopsTheSender(t *testing.T) {
 	w.a.wire.loss, w.b.wire.loss = 1, 1
 	w.run(11 * ms)
 	news, ok := w.b.Next()
-	require.True(t, ok, "what waited in the fence is news when there is room")
+	require.True(t, ok, "data from the fence is readable when there is room")
 	assert.Same(t, server, news)
 	w.a.wire.loss, w.b.wire.loss = 0, 0
 	w.apps = append(w.apps, func() { got += read(server) })
@@ -355,7 +355,7 @@ func TestExpand(t *testing.T) {
 // A fence of one packet is stop-and-wait: it sends a packet per tick. A tick delivers a new packet
 // with probability 1-p, and later ticks repeat the packet until its acknowledgment arrives. In all,
 // (1-p)/(1+p) packets are delivered per tick.
-func TestAFenceOfOneStopsAndWaits(t *testing.T) {
+func TestFenceOfOneIsStopAndWait(t *testing.T) {
 	const p = .2
 	cfg := rcp.Config{Width: 1, Timeout: 10 * time.Second, SendBuffer: 1 << 20}
 	w := newWorld(t, 1, cfg, cfg)
@@ -371,7 +371,7 @@ func TestAFenceOfOneStopsAndWaits(t *testing.T) {
 
 // If a link accepts less than a round, the round continues later where it stopped, and sockets take
 // turns.
-func TestAFullLinkIsNotADrop(t *testing.T) {
+func TestFullLinkDelaysTheRound(t *testing.T) {
 	r, err := rcp.NewRouter(rcp.Config{Timeout: time.Hour})
 	require.NoError(t, err)
 	now := clock.Time(1)
@@ -416,7 +416,7 @@ func TestLateAdvanceRunsOneRound(t *testing.T) {
 }
 
 // An application observes retransmission by timer as in RFC 6298 §2.2, §2.3, §3 and §5.5.
-func TestTheTimer(t *testing.T) {
+func TestRetransmissionTimer(t *testing.T) {
 	cfg := rcp.Config{Timer: true, Timeout: time.Second}
 	w := newWorld(t, 1, cfg, cfg)
 	w.both(faults{delay: 20 * ms})
@@ -454,7 +454,7 @@ func TestTheTimer(t *testing.T) {
 }
 
 // RFC 6298 §2.5: the RTO may have an upper bound.
-func TestTheTimerHasALimit(t *testing.T) {
+func TestRetransmissionTimerIsBounded(t *testing.T) {
 	cfg := rcp.Config{Timer: true, Timeout: time.Second, MaxRTO: 60 * ms}
 	w := newWorld(t, 1, cfg, cfg)
 	client, _ := w.connect()
