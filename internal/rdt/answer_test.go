@@ -26,7 +26,7 @@ func answer(t *testing.T, e engine) string {
 // The receiver answers every data packet with the next expected number: new packets, duplicates,
 // those beyond the window and, once the flow has begun, corrupted ones. If a packet requests an
 // echo, the answer is an echo, unless the packet was discarded.
-func TestWhatAReceiverAnswers(t *testing.T) {
+func TestReceiverAnswers(t *testing.T) {
 	cfg := small
 	cfg.Push = true
 	r, err := rdt.NewReceiver(start, cfg, 1)
@@ -89,7 +89,7 @@ func retransmissions(t *testing.T, cfg rdt.Config) (list []time.Duration) {
 }
 
 // The fixed timeout is constant. The adaptive one doubles (RFC 6298 §5.5) up to its limit.
-func TestWhenItIsSentAgain(t *testing.T) {
+func TestRetransmissionTimes(t *testing.T) {
 	const s = time.Second
 	cfg := rdt.Config{Patience: 12 * s}
 	assert.Equal(t, []time.Duration{
@@ -102,7 +102,7 @@ func TestWhenItIsSentAgain(t *testing.T) {
 }
 
 // An idle time of the sender does not count as time without progress.
-func TestAPauseIsNotSilence(t *testing.T) {
+func TestPauseIsNotSilence(t *testing.T) {
 	s, err := rdt.NewSender(small, [][]byte{{}, {}})
 	require.NoError(t, err)
 	now := start
@@ -121,7 +121,7 @@ func TestAPauseIsNotSilence(t *testing.T) {
 }
 
 // The sender does not compress data that would not become shorter.
-func TestNothingIsCompressedInVain(t *testing.T) {
+func TestCompressionOnlyIfShorter(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 50_000)
 	for i := range noise {
@@ -132,7 +132,7 @@ func TestNothingIsCompressedInVain(t *testing.T) {
 		s, r := pair(t, rdt.Config{Compress: i == 1}, [][]byte{noise})
 		w := newWorld(t, s, r, 1, wire{delay: 1}, wire{delay: 1})
 		w.run(func() bool { return s.Done() })
-		require.Zero(t, r.Info().Squeezed)
+		require.Zero(t, r.Info().Compressed)
 		sizes[i] = s.Info().SentBytes
 	}
 	assert.Equal(t, sizes[0], sizes[1])
@@ -140,7 +140,7 @@ func TestNothingIsCompressedInVain(t *testing.T) {
 
 // InOrder holds an object back until all earlier data has arrived. Packets that arrive in the
 // meantime do not change a complete object.
-func TestACompleteObjectIsHeldBack(t *testing.T) {
+func TestInOrderHoldsCompleteObjects(t *testing.T) {
 	cfg := small
 	cfg.InOrder = true
 	r, err := rdt.NewReceiver(start, cfg, 1, 2)

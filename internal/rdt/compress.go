@@ -14,9 +14,9 @@ type compressor struct {
 	z   *zlib.Writer
 }
 
-// squeeze returns the compressed chunk, or false if it is not shorter. The chunk is valid until the
-// next call.
-func (s *compressor) squeeze(chunk []byte) ([]byte, bool) {
+// compress returns the compressed chunk, or false if it is not shorter. The chunk is valid until
+// the next call.
+func (s *compressor) compress(chunk []byte) ([]byte, bool) {
 	s.out.Reset()
 	if s.z == nil {
 		s.z = zlib.NewWriter(&s.out)

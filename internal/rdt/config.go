@@ -115,9 +115,9 @@ func (c Config) validate() error {
 		{"window", int64(c.Window), MaxWindow},
 		{"duplicates", int64(c.Duplicates), MaxWindow},
 		{"max bytes", int64(c.MaxBytes), 1 << 40},
-		{"time-out", int64(c.Timeout), int64(time.Hour)},
-		{"least time-out", int64(c.MinTimeout), int64(c.MaxTimeout)},
-		{"greatest time-out", int64(c.MaxTimeout), int64(time.Hour)},
+		{"timeout", int64(c.Timeout), int64(time.Hour)},
+		{"minimum timeout", int64(c.MinTimeout), int64(c.MaxTimeout)},
+		{"maximum timeout", int64(c.MaxTimeout), int64(time.Hour)},
 		{"linger", int64(c.Linger), int64(24 * time.Hour)},
 		{"patience", int64(c.Patience), int64(24 * time.Hour)},
 	} {

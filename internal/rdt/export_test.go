@@ -4,12 +4,12 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 
 // Tests use these flags to build packets that no engine sends.
 const (
-	StateEnd      = uint16(stateEnd)
-	StateSqueezed = uint16(stateSqueezed)
-	StateEcho     = uint16(stateEcho)
-	StateAbsent   = uint16(stateAbsent)
-	StateRequest  = uint16(stateRequest)
-	MaxAcks       = maxAcks
+	StateEnd        = uint16(stateEnd)
+	StateCompressed = uint16(stateCompressed)
+	StateEcho       = uint16(stateEcho)
+	StateAbsent     = uint16(stateAbsent)
+	StateRequest    = uint16(stateRequest)
+	MaxAcks         = maxAcks
 )
 
 // Raw is a packet with arbitrary fields.
@@ -37,10 +37,10 @@ func (r Raw) render(cfg Config, k kind) []byte {
 	})
 }
 
-// Squeeze compresses b as a sender does.
-func Squeeze(b []byte) []byte {
+// Compress compresses b as a sender does.
+func Compress(b []byte) []byte {
 	var s compressor
-	short, _ := s.squeeze(b)
+	short, _ := s.compress(b)
 	return short
 }
 

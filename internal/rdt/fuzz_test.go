@@ -68,7 +68,7 @@ func FuzzReceiver(f *testing.F) {
 			case 0:
 				r.Input(now, s.raw.Data(cfg))
 			case 1:
-				s.raw.Payload = rdt.Squeeze(s.raw.Payload)
+				s.raw.Payload = rdt.Compress(s.raw.Payload)
 				r.Input(now, s.raw.Data(cfg))
 			case 2:
 				r.Input(now, s.raw.Echo(cfg))
@@ -141,6 +141,6 @@ func drain(t *testing.T, e engine, now clock.Time, most int) {
 			return
 		}
 		require.NotEmpty(t, b)
-		require.LessOrEqual(t, n, most, "it sends for ever")
+		require.LessOrEqual(t, n, most, "it sends forever")
 	}
 }

@@ -38,7 +38,7 @@ func mute(c *counter, blind func(sent uint32) []byte) (bytes int) {
 // victim, and not one window after another (RFC 9000 §8.1 describes the same risk). Acknowledgments
 // do not change this if they do not prove that a packet arrived. With Trust the server sends the
 // whole window.
-func TestAForgedRequestMakesNoFlood(t *testing.T) {
+func TestForgedRequestCausesNoFlood(t *testing.T) {
 	cfg := rdt.Config{Adaptive: true, Patience: 10 * time.Second}
 	request := rdt.Raw{State: rdt.StateRequest, Payload: []byte{0, 1}}.Data(cfg)
 	blind := func(sent uint32) []byte { return rdt.Raw{Sequence: sent}.Ack(cfg) }
@@ -71,7 +71,7 @@ func TestAForgedRequestMakesNoFlood(t *testing.T) {
 
 // With the document's fixed timeout the sender requests no echoes. Any acknowledgment opens the
 // window.
-func TestAnAcknowledgmentProves(t *testing.T) {
+func TestAcknowledgmentVerifiesTheAddress(t *testing.T) {
 	cfg := rdt.Config{Window: 100}
 	c := open(t, cfg, named("a", text(1, 3_000_000)))
 	request := rdt.Raw{State: rdt.StateRequest, Payload: []byte{0, 1}}.Data(cfg)
@@ -89,7 +89,7 @@ func TestAnAcknowledgmentProves(t *testing.T) {
 
 // An invalid request creates no flow, because that flow would never end. Such a request has too
 // many objects, or ends in the middle of a number.
-func TestImpossibleRequestsMakeNoFlow(t *testing.T) {
+func TestMalformedRequestsCreateNoFlow(t *testing.T) {
 	cfg := rdt.Config{}
 	c := open(t, cfg, named("a", text(1, 5000)))
 	for _, n := range []int{0, 1, 3, 2*rdt.MaxObjects + 1, 2*rdt.MaxObjects + 2, 1325} {
@@ -101,7 +101,7 @@ func TestImpossibleRequestsMakeNoFlow(t *testing.T) {
 }
 
 // NewServer returns an error if the listing is longer than clients accept.
-func TestAListingHasAnEnd(t *testing.T) {
+func TestListingIsBounded(t *testing.T) {
 	var objects []rdt.Object
 	for i := range 16_500 {
 		objects = append(objects, named(fmt.Sprintf("%s%05d", strings.Repeat("x", 1000), i), nil))

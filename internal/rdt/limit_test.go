@@ -15,7 +15,7 @@ import (
 var small = rdt.Config{Payload: 100, Window: 64, MaxBytes: 10_000}
 
 // Each case is the effect of one packet on a receiver of object 1.
-func TestWhatEndsAtAReceiver(t *testing.T) {
+func TestReceiverDrops(t *testing.T) {
 	flipped := rdt.Raw{Stream: 1, Payload: []byte("x")}.Data(small)
 	flipped[len(flipped)-1] ^= 1
 	for name, c := range map[string]struct {
@@ -23,40 +23,48 @@ func TestWhatEndsAtAReceiver(t *testing.T) {
 		drop rdt.Drop
 		err  error // expected error of the object
 	}{
-		"empty":           {nil, rdt.DropLength, nil},
-		"half a header":   {make([]byte, 35), rdt.DropLength, nil},
-		"too long":        {make([]byte, 36+513), rdt.DropLength, nil},
-		"flipped":         {flipped, rdt.DropChecksum, nil},
-		"unknown state":   {rdt.Raw{State: 1 << 9, Payload: []byte("x")}.Data(small), rdt.DropState, nil},
-		"end with text":   {rdt.Raw{State: 1, Payload: []byte("x")}.Data(small), rdt.DropState, nil},
-		"nothing":         {rdt.Raw{Stream: 1}.Data(small), rdt.DropState, nil},
-		"absent, no end":  {rdt.Raw{State: 8, Payload: []byte("x")}.Data(small), rdt.DropState, nil},
-		"squeezed end":    {rdt.Raw{State: 3}.Data(small), rdt.DropState, nil},
-		"acknowledgment":  {rdt.Raw{}.Ack(small), rdt.DropKind, nil},
-		"echo":            {rdt.Raw{}.Echo(small), rdt.DropKind, nil},
-		"request":         {rdt.Raw{State: 16, Payload: []byte("xx")}.Data(small), rdt.DropKind, nil},
-		"beyond window":   {rdt.Raw{Sequence: 64, Payload: []byte("x")}.Data(small), rdt.DropOutside, nil},
-		"before window":   {rdt.Raw{Sequence: 1<<32 - 1, Payload: []byte("x")}.Data(small), rdt.DropRepeated, nil},
-		"unasked":         {rdt.Raw{Stream: 2, Payload: []byte("x")}.Data(small), rdt.DropStream, nil},
-		"far offset":      {rdt.Raw{Stream: 1, Offset: 1<<32 - 1, Payload: []byte("x")}.Data(small), rdt.DropOffset, rdt.ErrMalformed},
-		"just too far":    {rdt.Raw{Stream: 1, Offset: 6401, Payload: []byte("x")}.Data(small), rdt.DropOffset, rdt.ErrMalformed},
-		"as far as it is": {rdt.Raw{Stream: 1, Offset: 6400, Payload: []byte("x")}.Data(small), 0, nil},
-		"no zlib":         {rdt.Raw{Stream: 1, State: 2, Payload: []byte("xyz")}.Data(small), rdt.DropSqueezed, rdt.ErrMalformed},
-		"text behind it": {
-			rdt.Raw{Stream: 1, State: 2, Payload: append(bytes.Clone(rdt.Squeeze(make([]byte, 50))), 0)}.Data(small),
-			rdt.DropSqueezed, rdt.ErrMalformed,
+		"empty":          {nil, rdt.DropLength, nil},
+		"half a header":  {make([]byte, 35), rdt.DropLength, nil},
+		"too long":       {make([]byte, 36+513), rdt.DropLength, nil},
+		"flipped":        {flipped, rdt.DropChecksum, nil},
+		"unknown state":  {rdt.Raw{State: 1 << 9, Payload: []byte("x")}.Data(small), rdt.DropState, nil},
+		"end with text":  {rdt.Raw{State: 1, Payload: []byte("x")}.Data(small), rdt.DropState, nil},
+		"nothing":        {rdt.Raw{Stream: 1}.Data(small), rdt.DropState, nil},
+		"absent, no end": {rdt.Raw{State: 8, Payload: []byte("x")}.Data(small), rdt.DropState, nil},
+		"compressed end": {rdt.Raw{State: 3}.Data(small), rdt.DropState, nil},
+		"acknowledgment": {rdt.Raw{}.Ack(small), rdt.DropKind, nil},
+		"echo":           {rdt.Raw{}.Echo(small), rdt.DropKind, nil},
+		"request":        {rdt.Raw{State: 16, Payload: []byte("xx")}.Data(small), rdt.DropKind, nil},
+		"beyond window":  {rdt.Raw{Sequence: 64, Payload: []byte("x")}.Data(small), rdt.DropOutside, nil},
+		"before window":  {rdt.Raw{Sequence: 1<<32 - 1, Payload: []byte("x")}.Data(small), rdt.DropRepeated, nil},
+		"unasked":        {rdt.Raw{Stream: 2, Payload: []byte("x")}.Data(small), rdt.DropStream, nil},
+		"far offset":     {rdt.Raw{Stream: 1, Offset: 1<<32 - 1, Payload: []byte("x")}.Data(small), rdt.DropOffset, rdt.ErrMalformed},
+		"just too far":   {rdt.Raw{Stream: 1, Offset: 6401, Payload: []byte("x")}.Data(small), rdt.DropOffset, rdt.ErrMalformed},
+		"at offset limit": {
+			rdt.Raw{Stream: 1, Offset: 6400, Payload: []byte("x")}.Data(small), 0, nil,
+		},
+		"no zlib": {
+			rdt.Raw{Stream: 1, State: 2, Payload: []byte("xyz")}.Data(small),
+			rdt.DropCompression, rdt.ErrMalformed,
+		},
+		"data after it": {
+			rdt.Raw{
+				Stream: 1, State: 2,
+				Payload: append(bytes.Clone(rdt.Compress(make([]byte, 50))), 0),
+			}.Data(small),
+			rdt.DropCompression, rdt.ErrMalformed,
 		},
 		"cut short": {
-			rdt.Raw{Stream: 1, State: 2, Payload: rdt.Squeeze(make([]byte, 50))[:9]}.Data(small),
-			rdt.DropSqueezed, rdt.ErrMalformed,
+			rdt.Raw{Stream: 1, State: 2, Payload: rdt.Compress(make([]byte, 50))[:9]}.Data(small),
+			rdt.DropCompression, rdt.ErrMalformed,
 		},
-		"nothing, squeezed": {
-			rdt.Raw{Stream: 1, State: 2, Payload: rdt.Squeeze(nil)}.Data(small),
-			rdt.DropSqueezed, rdt.ErrMalformed,
+		"empty, compressed": {
+			rdt.Raw{Stream: 1, State: 2, Payload: rdt.Compress(nil)}.Data(small),
+			rdt.DropCompression, rdt.ErrMalformed,
 		},
 		"a bomb": {
-			rdt.Raw{Stream: 1, State: 2, Payload: rdt.Squeeze(make([]byte, 50_000))}.Data(small),
-			rdt.DropSqueezed, rdt.ErrMalformed,
+			rdt.Raw{Stream: 1, State: 2, Payload: rdt.Compress(make([]byte, 50_000))}.Data(small),
+			rdt.DropCompression, rdt.ErrMalformed,
 		},
 		"absent": {rdt.Raw{Stream: 1, State: 9}.Data(small), 0, rdt.ErrAbsent},
 	} {
@@ -89,11 +97,11 @@ func TestContradictions(t *testing.T) {
 		return rdt.Raw{Stream: 1, Sequence: seq, Offset: offset, State: rdt.StateEnd}
 	}
 	for name, list := range map[string][]rdt.Raw{
-		"two ends":             {end(0, 10), end(1, 20)},
-		"an end before text":   {part(0, 0, 100), end(1, 50)},
-		"text behind the end":  {end(0, 50), part(1, 40, 20)},
-		"more than there is":   {end(0, 50), part(1, 0, 40), part(2, 0, 40)},
-		"overlaps, then ended": {part(0, 0, 40), part(1, 0, 40), end(2, 50)},
+		"two ends":                {end(0, 10), end(1, 20)},
+		"an end before data":      {part(0, 0, 100), end(1, 50)},
+		"data after the end":      {end(0, 50), part(1, 40, 20)},
+		"more data than the size": {end(0, 50), part(1, 0, 40), part(2, 0, 40)},
+		"overlaps, then ended":    {part(0, 0, 40), part(1, 0, 40), end(2, 50)},
 	} {
 		r, err := rdt.NewReceiver(start, small, 1, 2)
 		require.NoError(t, err)
@@ -112,7 +120,7 @@ func TestContradictions(t *testing.T) {
 }
 
 // An object of more than MaxBytes fails. Objects that the owner has read no longer count.
-func TestWhatTheReceiverHoldsIsBounded(t *testing.T) {
+func TestReceiverMemoryIsBounded(t *testing.T) {
 	objects := [][]byte{text(1, 9000), text(2, 9000), text(3, 10_001)}
 	s, r := pair(t, small, objects)
 	w := newWorld(t, s, r, 1, wire{delay: 1, perByte: 1}, wire{delay: 1})
@@ -145,7 +153,7 @@ func TestQueuedAcknowledgmentsAreBounded(t *testing.T) {
 }
 
 // Each case is the effect of one packet on a sender of two packets, numbers 5 and 6.
-func TestWhatEndsAtASender(t *testing.T) {
+func TestSenderDrops(t *testing.T) {
 	request := rdt.Raw{Sequence: 5, State: rdt.StateRequest, Payload: []byte{0, 0}}
 	for name, c := range map[string]struct {
 		b    []byte
@@ -162,7 +170,7 @@ func TestWhatEndsAtASender(t *testing.T) {
 		"all":               {rdt.Raw{Sequence: 7}.Ack(small), 0},
 		"nothing":           {rdt.Raw{Sequence: 5}.Ack(small), 0},
 		"of nothing sent":   {rdt.Raw{Sequence: 5, Arrived: 99, Stamp: -1}.Echo(small), 0},
-		"a stamp made up":   {rdt.Raw{Sequence: 5, Arrived: 6, Stamp: 1}.Echo(small), 0},
+		"a made-up stamp":   {rdt.Raw{Sequence: 5, Arrived: 6, Stamp: 1}.Echo(small), 0},
 		"the request again": {request.Data(small), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +193,7 @@ func TestWhatEndsAtASender(t *testing.T) {
 }
 
 // A sender gives up on a receiver that acknowledges every packet selectively but never advances.
-func TestASenderLeavesAReceiverThatMakesNoProgress(t *testing.T) {
+func TestSenderGivesUpWithoutProgress(t *testing.T) {
 	cfg := small
 	cfg.Selective = true
 	s, err := rdt.NewSender(cfg, [][]byte{text(1, 50_000)})
@@ -207,7 +215,7 @@ func TestASenderLeavesAReceiverThatMakesNoProgress(t *testing.T) {
 }
 
 // The data path allocates only the memory of the objects.
-func TestThePathAllocatesNothing(t *testing.T) {
+func TestDataPathAllocatesNothing(t *testing.T) {
 	for _, selective := range []bool{false, true} {
 		cfg := rdt.Config{Selective: selective, Push: true, Window: 16}
 		s, r := pair(t, cfg, [][]byte{bytes.Repeat([]byte("tide"), 4<<20)})

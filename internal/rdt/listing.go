@@ -34,7 +34,7 @@ const MaxName = 1024
 
 // Listing is a server's objects and parameters.
 type Listing struct {
-	// Payload and Window are those of the sender's Config.
+	// Payload and Window have the values of the sender's Config.
 	Payload, Window int
 	Entries         []Entry // entry i describes the object i+1
 }

@@ -122,7 +122,7 @@ func TestInterleavedObjectsDoNotWaitForLongOnes(t *testing.T) {
 
 // Without InOrder, a gap in one object delays no other object. With InOrder, every object waits for
 // the lost packet: head-of-line blocking.
-func TestAHoleDelaysItsObjectAlone(t *testing.T) {
+func TestGapDelaysOnlyItsObject(t *testing.T) {
 	var objects [][]byte
 	for i := range uint64(5) {
 		objects = append(objects, text(i, 5_000))
@@ -147,7 +147,7 @@ func TestAHoleDelaysItsObjectAlone(t *testing.T) {
 // The third duplicate acknowledgment retransmits the first packet of the window. So does each third
 // one after it, because the count restarts. With Selective, a packet is retransmitted once, when a
 // packet that was sent three later has arrived (RFC 9002 §6.1.1).
-func TestTheThirdDuplicateResends(t *testing.T) {
+func TestThirdDuplicateRetransmits(t *testing.T) {
 	for _, c := range []struct {
 		window    int
 		selective bool
@@ -174,7 +174,7 @@ func TestTheThirdDuplicateResends(t *testing.T) {
 
 // The adaptive timeout follows the round-trip time. With loss, it makes stop-and-wait faster by the
 // ratio of the timeouts.
-func TestTheAdaptiveTimeout(t *testing.T) {
+func TestAdaptiveTimeout(t *testing.T) {
 	objects := [][]byte{text(1, 500*100)}
 	took := map[bool]time.Duration{}
 	for _, adaptive := range []bool{false, true} {

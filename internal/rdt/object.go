@@ -78,10 +78,10 @@ func (o *object) finish(size int) Drop {
 // store copies the bytes of a chunk into the object.
 func (r *Receiver) store(o *object, p *packet) Drop {
 	payload := p.payload
-	if p.state&stateSqueezed != 0 {
+	if p.state&stateCompressed != 0 {
 		var ok bool
 		if payload, ok = r.decompressor.expand(payload, r.cfg.Payload); !ok {
-			return DropSqueezed
+			return DropCompression
 		}
 	}
 	end := int(p.offset) + len(payload)

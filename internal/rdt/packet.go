@@ -8,14 +8,14 @@ import (
 
 // Packets are big-endian, with a digest of 16 bytes (4 for CRC32C):
 //
-//	data     sequence 4 | digest 16 | stream 2 | time stamp 8 | state 2 | offset 4 | payload
+//	data     sequence 4 | digest 16 | stream 2 | timestamp 8 | state 2 | offset 4 | payload
 //	request  the same: the first sequence number, and the requested streams, 2 bytes each
 //	ACK      sequence 4 | digest 16
-//	echo     sequence 4 | digest 16 | arrived 4 | time stamp 8
+//	echo     sequence 4 | digest 16 | arrived 4 | timestamp 8
 //
 // The document's header has these fields and this length of 36 bytes, and its acknowledgment these
 // 20. It has the length of the payload, which UDP also has, in place of the payload's offset in its
-// object. The offset allows reassembly regardless of losses. The time stamp counts nanoseconds of
+// object. The offset allows reassembly regardless of losses. The timestamp counts nanoseconds of
 // the sender's clock.
 const (
 	digestAt = 4
@@ -28,13 +28,13 @@ const (
 type state uint16
 
 const (
-	stateEnd      state = 1 << iota // the object ends at offset; the packet has no payload
-	stateSqueezed                   // the payload is compressed
-	stateEcho                       // the sender requests an echo
-	stateAbsent                     // the object does not exist; used with stateEnd
-	stateRequest                    // the packet is a request
+	stateEnd        state = 1 << iota // the object ends at offset; the packet has no payload
+	stateCompressed                   // the payload is compressed
+	stateEcho                         // the sender requests an echo
+	stateAbsent                       // the object does not exist; used with stateEnd
+	stateRequest                      // the packet is a request
 
-	stateAll = stateEnd | stateSqueezed | stateEcho | stateAbsent | stateRequest
+	stateAll = stateEnd | stateCompressed | stateEcho | stateAbsent | stateRequest
 )
 
 // possible reports whether a packet with a payload of n bytes can have the flags s.
@@ -45,7 +45,7 @@ func (s state) possible(n int) bool {
 	case s&stateRequest != 0:
 		return s == stateRequest
 	case s&stateEnd != 0:
-		return n == 0 && s&stateSqueezed == 0
+		return n == 0 && s&stateCompressed == 0
 	}
 	return n > 0 && s&stateAbsent == 0
 }

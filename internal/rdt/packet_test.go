@@ -18,7 +18,7 @@ import (
 // of RFC 9260 §6.8 over the rest.
 func TestPacketsOnTheWire(t *testing.T) {
 	raw := rdt.Raw{
-		Sequence: 0x01020304, Stream: 0x0506, Stamp: 0x0708090a0b0c0d0e, State: rdt.StateSqueezed,
+		Sequence: 0x01020304, Stream: 0x0506, Stamp: 0x0708090a0b0c0d0e, State: rdt.StateCompressed,
 		Offset: 0x11121314, Arrived: 0x21222324, Payload: []byte("pay"),
 	}
 	const data = "01020304" + "*" + "0506" + "0708090a0b0c0d0e" + "0002" + "11121314" + "706179"
@@ -49,7 +49,7 @@ func TestPacketsOnTheWire(t *testing.T) {
 }
 
 // A request for the maximum number of objects fits in a datagram that every host must accept.
-func TestTheLongestRequestIsShort(t *testing.T) {
+func TestLongestRequestFits(t *testing.T) {
 	r, err := rdt.NewReceiver(start, rdt.Config{}, numbers(rdt.MaxObjects)...)
 	require.NoError(t, err)
 	b, ok := r.Output(start, nil)
@@ -57,7 +57,7 @@ func TestTheLongestRequestIsShort(t *testing.T) {
 	assert.LessOrEqual(t, 20+8+len(b), 576, "RFC 1122 §3.3.2")
 }
 
-func TestImpossibleConfigurations(t *testing.T) {
+func TestInvalidConfigurations(t *testing.T) {
 	for _, c := range []rdt.Config{
 		{Payload: -1},
 		{Payload: rdt.MaxPayload + 1},
@@ -81,7 +81,7 @@ func TestImpossibleConfigurations(t *testing.T) {
 	require.ErrorIs(t, err, rdt.ErrConfig)
 }
 
-func TestImpossibleObjects(t *testing.T) {
+func TestInvalidObjects(t *testing.T) {
 	for _, wanted := range [][]uint16{nil, {3, 3}, numbers(rdt.MaxObjects + 1)} {
 		_, err := rdt.NewReceiver(start, rdt.Config{}, wanted...)
 		require.ErrorIs(t, err, rdt.ErrObject)
@@ -95,7 +95,7 @@ func TestImpossibleObjects(t *testing.T) {
 	require.ErrorIs(t, s.Serve(1000), rdt.ErrObject)
 }
 
-func TestEveryReasonHasAName(t *testing.T) {
+func TestDropNames(t *testing.T) {
 	seen := map[string]bool{}
 	for d := rdt.DropLength; d <= rdt.DropClosed; d++ {
 		require.NotEmpty(t, d.String())

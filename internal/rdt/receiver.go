@@ -41,16 +41,16 @@ type Receiver struct {
 
 // ReceiverInfo is a Receiver's counters.
 type ReceiverInfo struct {
-	Received uint64        // number of packets with new data
-	Bytes    uint64        // bytes of their payloads, as received
-	Squeezed uint64        // packets in Received that were compressed
-	Requests uint64        // requests sent
-	Acks     uint64        // acknowledgments sent
-	Complete int           // complete objects
-	Failed   int           // failed objects
-	Held     int           // bytes of objects that Next has not returned
-	Took     time.Duration // time from the start until the last object has ended
-	Drops    Drops
+	Received   uint64        // number of packets with new data
+	Bytes      uint64        // bytes of their payloads, as received
+	Compressed uint64        // packets in Received that were compressed
+	Requests   uint64        // requests sent
+	Acks       uint64        // acknowledgments sent
+	Complete   int           // complete objects
+	Failed     int           // failed objects
+	Held       int           // bytes of objects that Next has not returned
+	Took       time.Duration // time from the start until the last object has ended
+	Drops      Drops
 }
 
 // NewReceiver returns a receiver of the objects in wanted. It requests them at once, unless
@@ -153,8 +153,8 @@ func (r *Receiver) take(now clock.Time, p *packet) Drop {
 	if drop == dropNone {
 		r.info.Received++
 		r.info.Bytes += uint64(len(p.payload))
-		if p.state&stateSqueezed != 0 {
-			r.info.Squeezed++
+		if p.state&stateCompressed != 0 {
+			r.info.Compressed++
 		}
 	}
 	for r.has(r.next) {
@@ -291,16 +291,16 @@ func (r *Receiver) Done() bool { return r.left == 0 }
 // Closed reports whether the receiver has finished lingering.
 func (r *Receiver) Closed() bool { return r.left == 0 && r.lingerTo == clock.Never }
 
-// farewells is how many times Farewell repeats the last acknowledgment.
-const farewells = 3
+// lastAckCopies is how many times RepeatLastAck repeats the last acknowledgment.
+const lastAckCopies = 3
 
-// Farewell repeats the last acknowledgment of a complete receiver, because some copies may be lost.
-// It is for an owner that cannot wait for the end of lingering.
-func (r *Receiver) Farewell() {
+// RepeatLastAck repeats the last acknowledgment of a complete receiver, because some copies may be
+// lost. It is for an owner that cannot wait for the end of lingering.
+func (r *Receiver) RepeatLastAck() {
 	if r.left > 0 || r.Closed() {
 		return
 	}
-	for range farewells {
+	for range lastAckCopies {
 		r.acknowledge(&packet{kind: kindAck})
 	}
 }

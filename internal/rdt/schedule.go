@@ -26,19 +26,19 @@ type schedule struct {
 	interleave bool
 	queue      []cursor // objects that have not been sent completely
 	turn       int
-	asked      map[uint16]struct{} // numbers of all objects ever queued, at most MaxObjects
+	requested  map[uint16]struct{} // numbers of all objects ever queued, at most MaxObjects
 }
 
 // add queues objects. It ignores objects that were queued before.
 func (s *schedule) add(streams []uint16) error {
 	for _, id := range streams {
-		if _, ok := s.asked[id]; ok {
+		if _, ok := s.requested[id]; ok {
 			continue
 		}
-		if len(s.asked) == MaxObjects {
+		if len(s.requested) == MaxObjects {
 			return fmt.Errorf("%w: more than %d objects in one flow", ErrObject, MaxObjects)
 		}
-		s.asked[id] = struct{}{}
+		s.requested[id] = struct{}{}
 		s.queue = append(s.queue, cursor{stream: id})
 	}
 	return nil

@@ -62,7 +62,7 @@ func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 		cfg: cfg, codec: newCodec(&cfg), flight: newFlight(cfg.Window), timeout: newTimeout(&cfg),
 		schedule: schedule{
 			objects: objects, payload: cfg.Payload, interleave: cfg.Interleave,
-			asked: map[uint16]struct{}{},
+			requested: map[uint16]struct{}{},
 		},
 	}, nil
 }
@@ -165,9 +165,9 @@ func (s *Sender) transmit(now clock.Time, b []byte, seq uint32) []byte {
 		p.state |= stateEcho
 	}
 	if s.cfg.Compress && r.size > 0 {
-		if short, ok := s.compressor.squeeze(p.payload); ok {
+		if short, ok := s.compressor.compress(p.payload); ok {
 			p.payload = short
-			p.state |= stateSqueezed
+			p.state |= stateCompressed
 		}
 	}
 	before := len(b)

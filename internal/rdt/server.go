@@ -30,7 +30,7 @@ type Object struct {
 type Server struct {
 	cfg     Config
 	data    [][]byte // data by object number; the listing is at ListingStream
-	asking  [CRC32C + 1]codec
+	codecs  [CRC32C + 1]codec
 	flows   []*flow // at most MaxFlows flows
 	turn    int     // index of the flow that sends next
 	ended   []Flow  // at most maxServed ended flows
@@ -41,9 +41,9 @@ type Server struct {
 // flow is a server's state for one receiver.
 type flow struct {
 	Flow
-	sender *Sender
-	doneAt clock.Time // when the flow was done, or Never
-	told   uint64     // number of packets sent before the last report
+	sender   *Sender
+	doneAt   clock.Time // when the flow was done, or Never
+	reported uint64     // number of packets sent before the last report
 }
 
 // Flow describes the flow to one receiver.
@@ -97,9 +97,9 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 		return nil, fmt.Errorf("%w: the listing has %d bytes: must be at most %d", ErrObject, n,
 			MaxListing)
 	}
-	for kind := range s.asking {
+	for kind := range s.codecs {
 		cfg.Checksum = Checksum(kind)
-		s.asking[kind] = newCodec(&cfg)
+		s.codecs[kind] = newCodec(&cfg)
 	}
 	return s, nil
 }
@@ -108,7 +108,7 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
 	i := slices.IndexFunc(s.flows, func(f *flow) bool { return f.Peer == from })
 	if i < 0 {
-		kind, ok := s.asks(b)
+		kind, ok := s.isRequest(b)
 		if !ok {
 			s.unknown++
 			return
@@ -122,13 +122,13 @@ func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
 	}
 	f := s.flows[i]
 	f.sender.Input(now, b)
-	s.look(now, f)
+	s.updateDone(now, f)
 }
 
-// asks reports whether b is a valid request, and which checksum it has.
-func (s *Server) asks(b []byte) (Checksum, bool) {
-	for kind := range s.asking {
-		p, drop := s.asking[kind].parse(b, false)
+// isRequest reports whether b is a valid request, and which checksum it has.
+func (s *Server) isRequest(b []byte) (Checksum, bool) {
+	for kind := range s.codecs {
+		p, drop := s.codecs[kind].parse(b, false)
 		if drop == dropNone && p.kind == kindRequest && validRequest(p.payload) {
 			return Checksum(kind), true
 		}
@@ -156,7 +156,7 @@ func (s *Server) room(now clock.Time) bool {
 		return false
 	}
 	if f := s.flows[victim]; f.doneAt == clock.Never {
-		s.tell(now, f, ErrSilent)
+		s.report(now, f, ErrSilent)
 	}
 	s.remove(victim)
 	return true
@@ -179,22 +179,22 @@ func (s *Server) remove(i int) {
 	}
 }
 
-// look records the time if a flow is now done.
-func (s *Server) look(now clock.Time, f *flow) {
+// updateDone records the time at which a flow is done.
+func (s *Server) updateDone(now clock.Time, f *flow) {
 	switch done := f.sender.Done(); {
 	case !done:
 		f.doneAt = clock.Never
 	case f.doneAt == clock.Never:
 		f.doneAt = now
-		if f.sender.info.Sent != f.told { // a repeated request sends nothing new
-			s.tell(now, f, nil)
+		if f.sender.info.Sent != f.reported { // a repeated request sends nothing new
+			s.report(now, f, nil)
 		}
 	}
 }
 
-// tell queues the end of a flow for Next.
-func (s *Server) tell(now clock.Time, f *flow, err error) {
-	f.told = f.sender.info.Sent
+// report queues the end of a flow for Next.
+func (s *Server) report(now clock.Time, f *flow, err error) {
+	f.reported = f.sender.info.Sent
 	if len(s.ended) == maxServed {
 		s.ended = s.ended[1:]
 	}
@@ -205,7 +205,7 @@ func (s *Server) tell(now clock.Time, f *flow, err error) {
 
 func (f *flow) describe(now clock.Time) Flow {
 	e := f.Flow
-	e.Objects, e.Bytes = f.sender.asked()
+	e.Objects, e.Bytes = f.sender.requested()
 	e.Sender = f.sender.Info()
 	e.Done = f.doneAt != clock.Never
 	if e.Done {
@@ -225,9 +225,9 @@ func (s *Server) Next() (Flow, bool) {
 	return e, true
 }
 
-// unproved is how many bytes a server sends to an address that has only sent a request, because the
-// source address may be forged. A further request adds one packet.
-const unproved = 4096
+// maxUnverified is how many bytes a server sends to an address that has only sent a request,
+// because the source address may be forged. A further request adds one packet.
+const maxUnverified = 4096
 
 // maySendTo reports whether the server may send more to a flow's receiver. An echo proves the
 // receiver's address, because it contains a time that was sent only to this address. Without
@@ -238,7 +238,7 @@ func (s *Server) maySendTo(f *flow) bool {
 		return true
 	}
 	more := i.Requests - min(1, i.Requests)
-	return i.SentBytes < unproved+more*uint64(dataLen+md5.Size+s.cfg.Payload)
+	return i.SentBytes < maxUnverified+more*uint64(dataLen+md5.Size+s.cfg.Payload)
 }
 
 // Output appends the next packet to b and returns its destination. The flows take turns. It returns
@@ -287,7 +287,7 @@ func (s *Server) Advance(now clock.Time) {
 			if f.sender.Advance(now); f.sender.Err() == nil {
 				continue
 			}
-			s.tell(now, f, f.sender.Err())
+			s.report(now, f, f.sender.Err())
 		}
 		s.remove(i)
 	}
@@ -319,9 +319,9 @@ func (s *Server) Info() ServerInfo {
 	return i
 }
 
-// asked returns the number and size of the requested objects that exist, without the listing.
-func (s *Sender) asked() (objects int, bytes int64) {
-	for id := range s.schedule.asked {
+// requested returns the number and size of the requested objects that exist, without the listing.
+func (s *Sender) requested() (objects int, bytes int64) {
+	for id := range s.schedule.requested {
 		if o, ok := s.schedule.object(id); ok && id != ListingStream {
 			objects++
 			bytes += int64(len(o))

@@ -120,7 +120,7 @@ func whole(t *testing.T, r *rdt.Receiver, objects ...rdt.Object) {
 // Several clients use a server at once, each with its own checksum, over links that lose a seventh
 // of the packets. They take turns, all objects arrive unchanged, and the server reports each client
 // at the end.
-func TestAServerHasManyClients(t *testing.T) {
+func TestServerWithSeveralClients(t *testing.T) {
 	objects := []rdt.Object{
 		named("a", text(1, 90_000)), named("folder/b", text(2, 30_000)), named("empty", nil),
 	}
@@ -158,7 +158,7 @@ func TestAServerHasManyClients(t *testing.T) {
 }
 
 // A client learns the objects and their sizes from the listing.
-func TestTheListing(t *testing.T) {
+func TestListing(t *testing.T) {
 	objects := []rdt.Object{named("a b/ü", text(1, 10)), named("c", text(2, 20))}
 	c := open(t, rdt.Config{Payload: 100, Window: 7}, objects...)
 	r := c.ask(client(1), rdt.Config{Payload: rdt.MaxPayload}, rdt.ListingStream)
@@ -178,7 +178,7 @@ func TestTheListing(t *testing.T) {
 // A server gives up on a client that vanishes after Patience, reports it, and keeps no state. It
 // forgets a finished client after Linger. Until then, late requests of that client start no new
 // flow.
-func TestAServerForgets(t *testing.T) {
+func TestServerForgetsClients(t *testing.T) {
 	cfg := rdt.Config{Timeout: 20 * time.Millisecond, Patience: time.Second, Linger: 3 * time.Second}
 	c := open(t, cfg, named("a", text(1, 300_000)))
 	done := c.ask(client(1), cfg, 1)
@@ -208,7 +208,7 @@ func TestAServerForgets(t *testing.T) {
 
 // The table of clients is bounded. A new client replaces a finished one, or one that never
 // acknowledged anything. Active clients are kept.
-func TestAServersTableIsBounded(t *testing.T) {
+func TestServerFlowsAreBounded(t *testing.T) {
 	cfg := rdt.Config{Timeout: 100 * time.Millisecond, Window: 4}
 	c := open(t, cfg, named("a", text(1, 100_000)))
 	done := c.ask(client(0), cfg, 1)
@@ -266,11 +266,11 @@ func TestInvalidRequestsCreateNoFlow(t *testing.T) {
 }
 
 // A receiver that leaves repeats its last acknowledgment a few times.
-func TestFarewell(t *testing.T) {
+func TestRepeatLastAck(t *testing.T) {
 	cfg := rdt.Config{Timeout: 20 * time.Millisecond}
 	c := open(t, cfg, named("a", text(1, 5000)))
 	r := c.ask(client(1), cfg, 1)
-	r.Farewell()
+	r.RepeatLastAck()
 	_, ok := r.Output(c.now, nil)
 	require.True(t, ok, "the request")
 	_, ok = r.Output(c.now, nil)
@@ -279,7 +279,7 @@ func TestFarewell(t *testing.T) {
 	r.Advance(c.now)
 	c.run(r.Done)
 	c.settle()
-	r.Farewell()
+	r.RepeatLastAck()
 	n := 0
 	for _, ok := r.Output(c.now, nil); ok; _, ok = r.Output(c.now, nil) {
 		n++
@@ -287,7 +287,7 @@ func TestFarewell(t *testing.T) {
 	assert.Equal(t, 3, n)
 }
 
-func TestServersThatCannotBe(t *testing.T) {
+func TestNewServerErrors(t *testing.T) {
 	good := named("a", text(1, 5))
 	short := good
 	short.Size = 4

@@ -11,7 +11,7 @@ import (
 )
 
 // The estimate of RFC 6298 §2 is compared with a computation in floating point.
-func TestTheEstimate(t *testing.T) {
+func TestEstimate(t *testing.T) {
 	cfg := Config{Adaptive: true}.WithDefaults()
 	to := newTimeout(&cfg)
 	assert.Equal(t, time.Second, to.current, "before there is a measurement")
@@ -32,7 +32,7 @@ func TestTheEstimate(t *testing.T) {
 }
 
 // RFC 6298 §5.5: the timer backs off once if a whole window is lost, up to a limit.
-func TestTheTimeoutDoublesOnceForAWindow(t *testing.T) {
+func TestTimeoutDoublesOncePerWindow(t *testing.T) {
 	cfg := Config{Adaptive: true, Timeout: 100, MinTimeout: 10, MaxTimeout: 350}.WithDefaults()
 	to := newTimeout(&cfg)
 	for sent := range clock.Time(5) {

@@ -16,7 +16,7 @@ var someObjects = [][]byte{text(1, 20_000), {}, text(2, 1), text(3, 499), text(4
 
 // On a path that loses, duplicates, corrupts and reorders 30 % of the packets in both directions,
 // every object arrives unchanged, with every configuration.
-func TestEveryObjectIsEqualWhateverThePathDoes(t *testing.T) {
+func TestObjectsArriveUnchanged(t *testing.T) {
 	seeds := uint64(12)
 	if !testenv.Long() {
 		seeds = 4
@@ -36,7 +36,7 @@ func TestEveryObjectIsEqualWhateverThePathDoes(t *testing.T) {
 }
 
 // The receiver counts exactly the corrupted packets: MD5 and CRC-32C detect every flipped bit.
-func TestDamageIsCountedExactly(t *testing.T) {
+func TestCorruptionIsCountedExactly(t *testing.T) {
 	for _, sum := range []rdt.Checksum{rdt.MD5, rdt.CRC32C} {
 		cfg := rdt.Config{Checksum: sum, Timeout: 100 * time.Millisecond, Push: true}
 		s, r := pair(t, cfg, [][]byte{text(1, 2_000_000)})
@@ -76,7 +76,7 @@ func TestCompressionIsDeterministicAndShortens(t *testing.T) {
 		w := newWorld(t, s, r, 1, wire{delay: 1}, wire{delay: 1})
 		w.run(func() bool { return s.Done() })
 		sizes[zip] = s.Info().SentBytes
-		assert.Equal(t, zip, r.Info().Squeezed > 0)
+		assert.Equal(t, zip, r.Info().Compressed > 0)
 	}
 	// The text has 16 different letters, which take 4 bits each. That is half, plus the overhead of
 	// the code.
@@ -113,7 +113,7 @@ func TestSequenceNumbersWrap(t *testing.T) {
 
 // A complete receiver answers retransmitted packets, because its last acknowledgments may have been
 // lost. Then it closes.
-func TestTheReceiverLingers(t *testing.T) {
+func TestReceiverLingers(t *testing.T) {
 	cfg := rdt.Config{Timeout: 100 * time.Millisecond}
 	s, r := pair(t, cfg, [][]byte{text(1, 100)})
 	back := wire{delay: time.Millisecond}
@@ -125,13 +125,13 @@ func TestTheReceiverLingers(t *testing.T) {
 	assert.True(t, r.Done())
 	assert.True(t, r.Closed())
 	assert.Equal(t, start.Add(202*time.Millisecond+800*time.Millisecond), w.now,
-		"8 time-outs after the last arrival, which was the third transmission's")
+		"8 timeouts after the last arrival, which was the third transmission's")
 	r.Input(w.now, []byte("anything"))
 	assert.Equal(t, uint64(1), r.Info().Drops[rdt.DropClosed])
 }
 
 // If a path loses everything, both ends stop after Patience, with an error for each object.
-func TestABlackHoleEnds(t *testing.T) {
+func TestTotalLossEndsTheFlow(t *testing.T) {
 	cfg := rdt.Config{Patience: 5 * time.Second}
 	objects := [][]byte{text(1, 5000), text(2, 5000)}
 	t.Run("from the beginning", func(t *testing.T) {

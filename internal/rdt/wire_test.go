@@ -147,7 +147,7 @@ func (w *world) run(stop func() bool) {
 			w.ends[a.to].Input(w.now, a.b)
 		}
 	}
-	w.t.Fatal("it does not end")
+	w.t.Fatal("the transfer does not end")
 }
 
 // text returns n compressible bytes.

@@ -115,7 +115,7 @@ func (f *flow) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
 
 // Shut implements node.PortOwner. A complete receiver repeats its last acknowledgment a few times
 // before the port closes, because one may be lost.
-func (f *flow) Shut() { f.receiver.Farewell() }
+func (f *flow) Shut() { f.receiver.RepeatLastAck() }
 
 // shut ends the flow, with an error if objects are missing. Only the loop calls it.
 func (f *flow) shut(err error) bool {
