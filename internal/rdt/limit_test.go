@@ -23,23 +23,44 @@ func TestReceiverDrops(t *testing.T) {
 		drop rdt.Drop
 		err  error // expected error of the object
 	}{
-		"empty":          {nil, rdt.DropLength, nil},
-		"half a header":  {make([]byte, 35), rdt.DropLength, nil},
-		"too long":       {make([]byte, 36+513), rdt.DropLength, nil},
-		"flipped":        {flipped, rdt.DropChecksum, nil},
-		"unknown state":  {rdt.Raw{State: 1 << 9, Payload: []byte("x")}.Data(small), rdt.DropState, nil},
+		"empty":         {nil, rdt.DropLength, nil},
+		"half a header": {make([]byte, 35), rdt.DropLength, nil},
+		"too long":      {make([]byte, 36+513), rdt.DropLength, nil},
+		"flipped":       {flipped, rdt.DropChecksum, nil},
+		"unknown state": {
+			rdt.Raw{State: 1 << 9, Payload: []byte("x")}.Data(small), rdt.DropState,
+			nil,
+		},
 		"end with text":  {rdt.Raw{State: 1, Payload: []byte("x")}.Data(small), rdt.DropState, nil},
 		"nothing":        {rdt.Raw{Stream: 1}.Data(small), rdt.DropState, nil},
 		"absent, no end": {rdt.Raw{State: 8, Payload: []byte("x")}.Data(small), rdt.DropState, nil},
 		"compressed end": {rdt.Raw{State: 3}.Data(small), rdt.DropState, nil},
 		"acknowledgment": {rdt.Raw{}.Ack(small), rdt.DropKind, nil},
 		"echo":           {rdt.Raw{}.Echo(small), rdt.DropKind, nil},
-		"request":        {rdt.Raw{State: 16, Payload: []byte("xx")}.Data(small), rdt.DropKind, nil},
-		"beyond window":  {rdt.Raw{Sequence: 64, Payload: []byte("x")}.Data(small), rdt.DropOutside, nil},
-		"before window":  {rdt.Raw{Sequence: 1<<32 - 1, Payload: []byte("x")}.Data(small), rdt.DropRepeated, nil},
-		"unasked":        {rdt.Raw{Stream: 2, Payload: []byte("x")}.Data(small), rdt.DropStream, nil},
-		"far offset":     {rdt.Raw{Stream: 1, Offset: 1<<32 - 1, Payload: []byte("x")}.Data(small), rdt.DropOffset, rdt.ErrMalformed},
-		"just too far":   {rdt.Raw{Stream: 1, Offset: 6401, Payload: []byte("x")}.Data(small), rdt.DropOffset, rdt.ErrMalformed},
+		"request": {
+			rdt.Raw{State: 16, Payload: []byte("xx")}.Data(small), rdt.DropKind,
+			nil,
+		},
+		"beyond window": {
+			rdt.Raw{Sequence: 64, Payload: []byte("x")}.Data(small), rdt.DropOutside,
+			nil,
+		},
+		"before window": {
+			rdt.Raw{Sequence: 1<<32 - 1, Payload: []byte("x")}.Data(small), rdt.DropRepeated,
+			nil,
+		},
+		"unasked": {
+			rdt.Raw{Stream: 2, Payload: []byte("x")}.Data(small), rdt.DropStream,
+			nil,
+		},
+		"far offset": {
+			rdt.Raw{Stream: 1, Offset: 1<<32 - 1, Payload: []byte("x")}.Data(small), rdt.DropOffset,
+			rdt.ErrMalformed,
+		},
+		"just too far": {
+			rdt.Raw{Stream: 1, Offset: 6401, Payload: []byte("x")}.Data(small), rdt.DropOffset,
+			rdt.ErrMalformed,
+		},
 		"at offset limit": {
 			rdt.Raw{Stream: 1, Offset: 6400, Payload: []byte("x")}.Data(small), 0, nil,
 		},
@@ -159,10 +180,13 @@ func TestSenderDrops(t *testing.T) {
 		b    []byte
 		drop rdt.Drop
 	}{
-		"empty":             {nil, rdt.DropLength},
-		"no digest":         {make([]byte, 20), rdt.DropChecksum},
-		"data":              {rdt.Raw{Payload: []byte("x")}.Data(small), rdt.DropKind},
-		"half a number":     {rdt.Raw{State: 16, Payload: []byte{0, 0, 0}}.Data(small), rdt.DropRequest},
+		"empty":     {nil, rdt.DropLength},
+		"no digest": {make([]byte, 20), rdt.DropChecksum},
+		"data":      {rdt.Raw{Payload: []byte("x")}.Data(small), rdt.DropKind},
+		"half a number": {
+			rdt.Raw{State: 16, Payload: []byte{0, 0, 0}}.Data(small),
+			rdt.DropRequest,
+		},
 		"no number":         {rdt.Raw{State: 16}.Data(small), rdt.DropRequest},
 		"old":               {rdt.Raw{Sequence: 4}.Ack(small), rdt.DropOldAck},
 		"wild":              {rdt.Raw{Sequence: 8}.Ack(small), rdt.DropWildAck},
