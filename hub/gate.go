@@ -68,9 +68,9 @@ func (h *Hub) admit(from netip.AddrPort, b []byte, now time.Time) (*student, []b
 	return nil, nil
 }
 
-// join pins the UDP address of a student who has joined. The address is the source of the first
-// packet that comes from the machine that presented the token and that has the student's virtual
-// address. join counts other packets from addresses that are not pinned.
+// join pins the UDP address of a student who has joined: the source of the first packet that comes
+// from the machine that presented the token, with the student's virtual address. join counts other
+// packets from addresses that are not pinned.
 func (h *Hub) join(from netip.AddrPort, head *ip.Header, ok bool, now time.Time) *student {
 	var s *student
 	if ok && head.Src.Is4() {

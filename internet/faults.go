@@ -38,15 +38,15 @@ func (w *World) happens(format string, args ...any) {
 // FaultKind is a kind of random fault.
 type FaultKind int
 
-// The kinds of Faults: a link is cut, or loses 30 % of the packets; a host crashes and restarts
-// with its program, or is paused; the connections of two hosts are reset; a host's clock is up to
-// an hour ahead or behind, and gains or loses up to 10 %. See Host.Skew about programs and clocks.
+// The kinds of Faults.
 const (
-	Cuts FaultKind = iota
-	Losses
-	Crashes
-	Pauses
-	Resets
+	Cuts    FaultKind = iota // a link is cut
+	Losses                   // a link loses 30 % of the packets
+	Crashes                  // a host crashes, and restarts with its program
+	Pauses                   // a host is paused
+	Resets                   // the connections of two hosts are reset
+	// Skews makes the clock of a host up to an hour wrong, and up to 10 % too fast or too slow. See
+	// Host.Skew.
 	Skews
 )
 

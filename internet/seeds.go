@@ -141,9 +141,9 @@ func faultsFlag() []string {
 
 func seedFlag(seed uint64) string { return fmt.Sprintf("-internet.seed=%d", seed) }
 
-// arguments returns the arguments of a process that runs a test with a seed: the flags of this
-// process, except those that choose tests and seeds, and those of outputs that each process would
-// overwrite.
+// arguments returns the arguments of a process that runs a test with a seed. They are the flags of
+// this process, except those that choose tests and seeds. The flags of output files are also
+// omitted, because each process would overwrite them.
 func arguments(name string, seed uint64) (list []string) {
 	flag.Visit(func(f *flag.Flag) {
 		kind, rest, _ := strings.Cut(f.Name, ".")

@@ -69,8 +69,8 @@ func (q *Process) catchSignals() {
 }
 
 // isQuit reports whether s is SIGQUIT. This process catches SIGQUIT even after the program has
-// ended: the terminal sends it to both, and if the program ends first, an uncaught SIGQUIT would
-// end this process with a stack trace.
+// ended. The terminal sends it to both. If the program ended first, an uncaught SIGQUIT would end
+// this process with a stack trace.
 func isQuit(s os.Signal) bool { return s == unix.SIGQUIT }
 
 // passSignals passes the caught signals on until the caller calls stop.

@@ -1,7 +1,7 @@
 // Command node-quic runs either end of a QUIC flow in an experiment run by `node lab run --real`.
 // It transfers the objects of founding document 003, each on its own stream, with quic-go over the
-// net.PacketConn of a tidepool node: the same objects cross the same path by RDT, TCP and QUIC. The
-// lab starts it and controls it on its standard input; see internal/lab/emulation.
+// net.PacketConn of a tidepool node. So the same objects cross the same path by RDT, TCP and QUIC.
+// The lab starts the command and controls it on its standard input; see internal/lab/emulation.
 //
 //	cd quic && go build -o ../bin/node-quic .
 //

@@ -115,10 +115,10 @@ func TestReceiveFromQuirkyPeers(t *testing.T) {
 	}
 }
 
-// mostAnswers returns how many segments a node may send to a peer after both FINs: a few in reply
-// to a storm, and one for each segment that the peer retransmitted on a timeout (RFC 9293
-// §3.10.7.4). On a slow machine the timer retransmits a window of data before the peer reads the
-// acknowledgments.
+// mostAnswers returns how many segments a node may send to a peer after both FINs. It may send a
+// few in reply to a storm of segments, and one for each segment that the peer retransmitted on a
+// timeout (RFC 9293 §3.10.7.4). On a slow machine the timer retransmits a window of data before the
+// peer reads the acknowledgments.
 func mostAnswers(m peer.Quirks, s peer.Stats) int {
 	return 50 + (m.AckStorm+m.RepeatFIN)/10 + s.Repeated
 }

@@ -49,8 +49,9 @@ const forever = -time.Hour
 func newModel() model { return model{limited: forever, end: none} }
 
 // permits reports whether an event may happen now. Calls may happen in the states for which the
-// model has rules. permits excludes events that leave the stack a choice: a new connection on the
-// same ports, whose numbers are free, and a peer that contradicts itself about the end of its data.
+// model has rules. permits excludes events after which the stack may choose its answer: a new
+// connection on the same ports, because either end may choose any sequence number, and a peer that
+// contradicts itself about the end of its data.
 func (m *model) permits(e *Event, p *peer) bool {
 	switch e.Kind {
 	case Send:

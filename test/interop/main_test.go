@@ -8,21 +8,27 @@
 //
 //	kernel 10.8.0.2 -- tun -- A -- udp -- B (lossy) -- udp -- C 10.2.0.2
 //
-// bed_test.go builds it, with the addresses of one family: family_test.go runs each test over IPv4
-// and IPv6. transfer_test.go, http_test.go and datagram_test.go transfer data between C and the
-// kernel's programs. features_test.go tests the negotiated options, and tcp_test.go and
-// window_test.go test resets, half-closes, urgent data and closed windows. capture_test.go runs
-// tshark on captures of both ends. conn_test.go tests net.Conn with the kernel at one end.
-// portforward_test.go tests port forwards to and from services of this machine. course_test.go uses
-// small peers with the quirks of university courses' nodes. bird_test.go and frr_test.go run RIPv2
-// and RIPng between our routers and BIRD or FRR. perf_test.go runs iperf3's client against our
-// server, and our client against iperf3's. names_test.go resolves names with dig and the C library.
+// bed_test.go builds it, with the addresses of one family. family_test.go runs each test over IPv4
+// and IPv6. The tests of the bed:
 //
-// row_test.go builds a bed of three routers in a row with a host behind them. hops_test.go traces
-// the path through it, scan_test.go scans the host's ports, odd_test.go and fuzz_test.go send it
-// malformed and unusual packets. extension_test.go sends it extension headers of IPv6.
-// discovery_test.go configures addresses with router advertisements, in both directions, and reports
-// multicast groups.
+//	transfer, http, datagram   data between C and the kernel's programs
+//	features                   negotiated options
+//	tcp, window                resets, half-closes, urgent data, closed windows
+//	capture                    tshark reads captures of both ends
+//	conn                       net.Conn with the kernel at one end
+//	portforward                port forwards to and from services of this machine
+//	course                     small peers with the quirks of university courses' nodes
+//	bird, frr                  RIPv2 and RIPng between our routers and BIRD or FRR
+//	perf                       iperf3 as the client of our server, and the reverse
+//	names                      dig and the C library resolve names
+//
+// row_test.go builds a bed of three routers in a row with a host behind them. Its tests:
+//
+//	hops                       the path through the routers
+//	scan                       scans of the host's ports
+//	odd, fuzz                  malformed and unusual packets
+//	extension                  extension headers of IPv6
+//	discovery                  router advertisements in both directions, multicast groups
 //
 // The tests need root and the programs that .ci/run installs. With -table they print the results as
 // one table, as make interop does.
