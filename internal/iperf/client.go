@@ -177,7 +177,7 @@ func (t *test) compare() error {
 	if err := c.say(TestEnd); err != nil {
 		return err
 	}
-	if err := c.awaitHeard(ExchangeResults); err != nil {
+	if err := c.awaitState(ExchangeResults); err != nil {
 		return err
 	}
 	if err := c.send(t.results()); err != nil {
@@ -223,7 +223,7 @@ func (t *test) connect(ctx context.Context) error {
 
 // connectBytes opens a stream of TCP or RCP, which begins with the cookie.
 func (t *test) connectBytes(ctx context.Context, s *stream) error {
-	b := &byteCarrier{}
+	b := &byteTransport{}
 	if t.group.params.RCP {
 		c, err := t.host.node.RCP.Dial(ctx, netip.AddrPort{}, s.remote, rcpConfig())
 		if err != nil {
@@ -237,7 +237,7 @@ func (t *test) connectBytes(ctx context.Context, s *stream) error {
 		}
 		b.conn, b.tcp, s.local, s.socket = c, c, c.Local(), c.SID()
 	}
-	s.carrier = b
+	s.transport = b
 	err := t.tune(b.tcp)
 	if err == nil {
 		_, err = b.conn.Write(t.cookie[:])

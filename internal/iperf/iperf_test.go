@@ -49,20 +49,22 @@ func served(t *testing.T, n *operator.Node) chan control.PerfEnded {
 func TestPerfBetweenNodes(t *testing.T) {
 	const some = 2 << 20
 	tests := map[string]control.Perf{
-		"TCP":             {Bytes: some},
-		"TCP, reverse":    {Bytes: some, Reverse: true},
-		"TCP, three":      {Bytes: some, Parallel: 3},
-		"TCP, both ways":  {Bytes: some, Bidir: true},
-		"TCP, options":    {Bytes: some, Window: 1 << 18, MSS: 600, NoDelay: true, TOS: 16, Congestion: "reno"},
-		"TCP, blocks":     {Blocks: 8, Rate: 80_000_000, Burst: 4},
-		"UDP":             {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000},
-		"UDP, reverse":    {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000, Reverse: true, Parallel: 2},
-		"UDP, both ways":  {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000, Bidir: true},
-		"UDP, as it goes": {Proto: control.PerfUDP, Bytes: some, Rate: control.PerfUnlimited},
-		"RCP":             {Proto: control.PerfRCP, Bytes: 1 << 18},
-		"RCP, reverse":    {Proto: control.PerfRCP, Bytes: 1 << 18, Reverse: true},
-		"RDT":             {Proto: control.PerfRDT, Time: time.Second, Parallel: 2},
-		"RDT, reverse":    {Proto: control.PerfRDT, Time: time.Second, Reverse: true},
+		"TCP":            {Bytes: some},
+		"TCP, reverse":   {Bytes: some, Reverse: true},
+		"TCP, three":     {Bytes: some, Parallel: 3},
+		"TCP, bidir":     {Bytes: some, Bidir: true},
+		"TCP, options":   {Bytes: some, Window: 1 << 18, MSS: 600, NoDelay: true, TOS: 16,
+			Congestion: "reno"},
+		"TCP, blocks":    {Blocks: 8, Rate: 80_000_000, Burst: 4},
+		"UDP":            {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000},
+		"UDP, reverse":   {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000, Reverse: true,
+			Parallel: 2},
+		"UDP, bidir":     {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000, Bidir: true},
+		"UDP, unlimited": {Proto: control.PerfUDP, Bytes: some, Rate: control.PerfUnlimited},
+		"RCP":            {Proto: control.PerfRCP, Bytes: 1 << 18},
+		"RCP, reverse":   {Proto: control.PerfRCP, Bytes: 1 << 18, Reverse: true},
+		"RDT":            {Proto: control.PerfRDT, Time: time.Second, Parallel: 2},
+		"RDT, reverse":   {Proto: control.PerfRDT, Time: time.Second, Reverse: true},
 	}
 	a, b := twoNodes(t)
 	ended := served(t, b)
@@ -133,7 +135,6 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 	}
 }
 
-// Bytes of the omitted time do not count, and intervals are reported while the test runs.
 func TestPerfOverIPv6(t *testing.T) {
 	a, b := operatortest.TwoIPv6(t, node.Config{})
 	ended := served(t, b)
@@ -151,7 +152,8 @@ func TestPerfOverIPv6(t *testing.T) {
 	}
 }
 
-func TestPerfOmitsTheBeginning(t *testing.T) {
+// Bytes of the omitted time do not count, and intervals are reported while the test runs.
+func TestPerfOmit(t *testing.T) {
 	a, b := twoNodes(t)
 	served(t, b)
 	var told []control.PerfInterval
@@ -164,9 +166,9 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 	var omitted, counted int64
 	for _, i := range told {
 		require.NotNil(t, i.Sum.Omitted)
-		require.NotNil(t, i.Streams[0].SndCwnd, "of a TCP sender")
+		require.NotNil(t, i.Streams[0].SndCwnd, "a TCP sender has a congestion window")
 		if *i.Sum.Omitted {
-			assert.Zero(t, counted, "first what is omitted")
+			assert.Zero(t, counted, "omitted intervals come first")
 			omitted += i.Sum.Bytes
 		} else {
 			counted += i.Sum.Bytes
@@ -177,7 +179,7 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 	assert.Positive(t, *report.End.Streams[0].Sender.MaxSndCwnd)
 }
 
-func TestPerfRequestsThatAreWrong(t *testing.T) {
+func TestInvalidPerfRequests(t *testing.T) {
 	a, _ := twoNodes(t)
 	for want, req := range map[string]control.Perf{
 		"cannot be used":         {Time: time.Second, Bytes: 1},
@@ -200,7 +202,7 @@ func TestPerfRequestsThatAreWrong(t *testing.T) {
 		"perf: unable to connect to server: 10.0.0.2:5201: connection refused")
 }
 
-func TestPerfPortsThatAreTaken(t *testing.T) {
+func TestPerfPortsInUse(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
 	_, err := control.Ask(t.Context(), b, control.PerfServe{Background: true})
@@ -239,7 +241,7 @@ var someCookie = []byte("abcdefghijklmnopqrstuvwxyz2345672345\x00")
 
 // If a client sends invalid data, too much data, or stops sending, the server reports that in one
 // line and serves the next client.
-func TestPerfClientsThatMisbehave(t *testing.T) {
+func TestInvalidPerfClients(t *testing.T) {
 	params, err := iperf.AppendMessage(nil, &iperf.Params{TCP: true, Len: 1000, Time: 1})
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
@@ -257,13 +259,13 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			"no JSON at byte 1",
 			"server error: it could not read the parameters",
 		},
-		"nothing that can be measured": {
+		"invalid parameters": {
 			[][]byte{append([]byte{0, 0, 0, 9}, `{"len":0}`...)},
 			"len 0: must be 1 to 1048576",
 			"server error: it could not read the parameters",
 		},
-		"gone before the parameters": {nil, "control socket has closed unexpectedly", ""},
-		"gone before the streams": {
+		"abort before the parameters": {nil, "control socket has closed unexpectedly", ""},
+		"abort before the streams": {
 			[][]byte{params}, "control socket has closed unexpectedly", "",
 		},
 		"a state instead of the streams": {
@@ -300,13 +302,13 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 
 // If a server sends an unexpected message during a test, the test ends at once and the error gives
 // the reason.
-func TestAServerThatTalksInATest(t *testing.T) {
+func TestUnexpectedStateDuringATest(t *testing.T) {
 	for _, says := range []iperf.State{0, iperf.TestEnd} {
 		a, b := twoNodes(t)
 		l, err := b.Node.TCP.Listen(netip.AddrPortFrom(operatortest.Second, control.PerfPort), 0)
 		require.NoError(t, err)
 		served := make(chan error, 1)
-		go func() { served <- talkInATest(l, says) }()
+		go func() { served <- serveUnexpectedState(l, says) }()
 		_, err = control.Ask(t.Context(), a, control.Perf{Addr: operatortest.Second, Time: time.Hour})
 		require.ErrorIs(t, err, iperf.ErrMessage)
 		assert.ErrorContains(t, err, fmt.Sprintf("state %v during the measurement", says))
@@ -317,9 +319,9 @@ func TestAServerThatTalksInATest(t *testing.T) {
 	}
 }
 
-// talkInATest is a server with one stream. It sends an unexpected message, and then waits until its
-// client is gone.
-func talkInATest(l *node.Listener, says iperf.State) error {
+// serveUnexpectedState is a server with one stream. It sends an unexpected message, and then waits
+// until its client is gone.
+func serveUnexpectedState(l *node.Listener, says iperf.State) error {
 	c, err := l.AcceptTCP()
 	if err != nil {
 		return err
@@ -357,7 +359,7 @@ func talkInATest(l *node.Listener, says iperf.State) error {
 }
 
 // A client that sends nothing does not block others, and an invalid cookie is reported.
-func TestPerfClientsThatDoNotBegin(t *testing.T) {
+func TestPerfClientsWithoutACookie(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
 	said := make(chan string, 10)
@@ -382,7 +384,7 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 }
 
 // Many connections without a cookie do not keep a client out: the oldest of them are closed.
-func TestPerfClientsThatNeverBegin(t *testing.T) {
+func TestManyConnectionsWithoutACookie(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
 	silent := make([]*iperf.Wire, iperf.MaxGreetings+10)
@@ -392,7 +394,7 @@ func TestPerfClientsThatNeverBegin(t *testing.T) {
 	testenv.Ask(t, a, control.Perf{Addr: operatortest.Second, Bytes: 1000})
 	assert.Empty(t, (<-ended).Problem)
 	_, err := io.ReadAll(silent[0].Conn())
-	require.ErrorIs(t, err, control.ErrReset, "the oldest")
+	require.ErrorIs(t, err, control.ErrReset, "the oldest connection is closed")
 	for _, k := range silent {
 		k.Conn().Abort()
 	}
@@ -400,8 +402,8 @@ func TestPerfClientsThatNeverBegin(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// underWay starts a test without an end, and returns a channel with its result.
-func underWay(ctx context.Context, t *testing.T, n *operator.Node) chan error {
+// startEndlessTest starts a test without an end and returns a channel with its result.
+func startEndlessTest(ctx context.Context, t *testing.T, n *operator.Node) chan error {
 	t.Helper()
 	began, over := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -418,11 +420,11 @@ func underWay(ctx context.Context, t *testing.T, n *operator.Node) chan error {
 	return over
 }
 
-func TestAPerfServerThatIsBusy(t *testing.T) {
+func TestBusyPerfServer(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
 	ctx, cancel := context.WithCancel(t.Context())
-	over := underWay(ctx, t, a)
+	over := startEndlessTest(ctx, t, a)
 	_, err := control.Ask(t.Context(), a, control.Perf{Addr: operatortest.Second, Bytes: 1000})
 	require.ErrorIs(t, err, control.ErrBusy)
 	assert.ErrorContains(t, err, "the server is busy running a test. try again later")
@@ -434,10 +436,10 @@ func TestAPerfServerThatIsBusy(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-func TestAPerfServerThatIsClosedInATest(t *testing.T) {
+func TestPerfServerClosedDuringATest(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
-	over := underWay(t.Context(), t, a)
+	over := startEndlessTest(t.Context(), t, a)
 	testenv.Ask(t, b, control.PerfClose{})
 	assert.ErrorContains(t, <-over, "the server has terminated")
 	assert.Contains(t, (<-ended).Problem, "the server has terminated")
@@ -446,10 +448,10 @@ func TestAPerfServerThatIsClosedInATest(t *testing.T) {
 }
 
 // The client's machine disappears in the middle of the test.
-func TestAPerfClientThatIsGone(t *testing.T) {
+func TestPerfClientAborts(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
-	over := underWay(t.Context(), t, a)
+	over := startEndlessTest(t.Context(), t, a)
 	require.NoError(t, a.Close())
 	require.Error(t, <-over)
 	assert.Regexp(t, "control socket has closed|connection reset", (<-ended).Problem)
@@ -457,7 +459,7 @@ func TestAPerfClientThatIsGone(t *testing.T) {
 }
 
 // A server in the foreground ends with its context, or after one test.
-func TestAPerfServerInTheForeground(t *testing.T) {
+func TestPerfServerInTheForeground(t *testing.T) {
 	a, b := twoNodes(t)
 	listening, done := make(chan struct{}), make(chan control.PerfServed, 1)
 	var ended []control.PerfEnded

@@ -29,7 +29,7 @@ type test struct {
 	until      time.Time                  // end of the measurement
 	used       cpuTime                    // CPU time at the start, and later the difference
 	closers    []func()                   // called by close
-	offers     []*rdtCarrier              // objects that a client offers when it sends by RDT
+	offers     []*rdtTransport            // objects that a client offers when it sends by RDT
 	// lag separates goroutines that would otherwise act at the same instant of a Clock.
 	lag time.Duration
 }
@@ -97,7 +97,7 @@ func (g *group) satisfy() { g.once.Do(func() { close(g.enough) }) }
 // run runs a test at either end, with the messages before and after the measurement. If the test
 // fails, run aborts the control connection, so that the other end does not wait. During the
 // measurement it first reports the error to the other end.
-func (t *test) run(ctx context.Context, before, behind func() error) error {
+func (t *test) run(ctx context.Context, before, after func() error) error {
 	c := t.control
 	stop := context.AfterFunc(ctx, c.conn.Abort)
 	defer func() { stop() }()
@@ -116,16 +116,16 @@ func (t *test) run(ctx context.Context, before, behind func() error) error {
 	t.halt()
 	if err == nil {
 		stop = context.AfterFunc(ctx, c.conn.Abort)
-		return behind()
+		return after()
 	}
 	t.finish(&Results{})
 	switch {
 	case ctx.Err() == nil:
 	case t.server:
 		err = errServerEnded
-		c.part(ServerTerminate)
+		c.terminate(ServerTerminate)
 	default:
-		c.part(ClientTerminate)
+		c.terminate(ClientTerminate)
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (t *test) measure(ctx context.Context) error {
 			}
 			over.Reset(t.longest() - t.group.params.OmitTime() + t.lag)
 		case <-tick.C:
-			t.tell(time.Now())
+			t.reportInterval(time.Now())
 		case <-idle.C:
 			now := t.total()
 			if now == before {
@@ -213,7 +213,7 @@ func (t *test) reason(err error) error {
 
 // handleState handles a state that arrives during the measurement. A server receives the end of the
 // test from its client; a client fails, because a server sends no state at that time.
-func (t *test) handleState(m news) error {
+func (t *test) handleState(m stateMessage) error {
 	switch {
 	case m.err != nil:
 	case !t.server:
@@ -259,7 +259,7 @@ func (t *test) count(now time.Time) {
 	if t.group.counting.Load() {
 		return
 	}
-	t.rest(now)
+	t.reportLastInterval(now)
 	for _, s := range t.streams {
 		s.base = s.count(s.info())
 		s.last, s.seen = s.base, peaks{}
@@ -278,7 +278,7 @@ func (t *test) total() (n int64) {
 // halt ends the measurement. Bytes that arrive later do not count.
 func (t *test) halt() {
 	t.until = time.Now()
-	t.rest(t.until)
+	t.reportLastInterval(t.until)
 	t.used = cpuNow().minus(t.used)
 	// With a simulated clock, the CPU time would make results differ between runs with one seed.
 	if t.host.node.Time.Driven() {
@@ -290,7 +290,7 @@ func (t *test) halt() {
 		if s.sender {
 			s.mu.Lock()   // after this, every holder of the lock sees that the test has halted
 			s.mu.Unlock() //nolint:staticcheck // the lock is only a barrier
-			s.carrier.halt()
+			s.transport.halt()
 		}
 	}
 }
@@ -301,8 +301,8 @@ func (t *test) close() {
 		close(t.group.stop)
 	}
 	for _, s := range t.streams {
-		s.carrier.halt()
-		s.carrier.close()
+		s.transport.halt()
+		s.transport.close()
 	}
 	for _, f := range t.closers {
 		f()
@@ -337,7 +337,7 @@ func (t *test) results() Results {
 // algo returns the congestion control of the streams; empty if they do not use TCP.
 func (t *test) algo() string {
 	for _, s := range t.streams {
-		if b, ok := s.carrier.(*byteCarrier); ok && b.tcp != nil {
+		if b, ok := s.transport.(*byteTransport); ok && b.tcp != nil {
 			if i, err := b.tcp.Info(); err == nil {
 				return i.CongestionControl
 			}

@@ -35,7 +35,7 @@ func TestCookies(t *testing.T) {
 	assert.False(t, new(iperf.Cookie).Valid())
 }
 
-func TestAMessageAndItsLength(t *testing.T) {
+func TestMessageLength(t *testing.T) {
 	b, err := iperf.AppendMessage(nil, map[string]int{"time": 3})
 	require.NoError(t, err)
 	n, err := iperf.Length([4]byte(b), 100)
@@ -70,7 +70,7 @@ func TestParameters(t *testing.T) {
 		`"udp_counters_64bit":1,"unknown":[1,2]}`))
 	require.NoError(t, err)
 	client, server = p.StreamCounts()
-	assert.Equal(t, []int{1, 1}, []int{client, server}, "without parallel it is one")
+	assert.Equal(t, []int{1, 1}, []int{client, server}, "the default is one stream")
 	assert.Equal(t, "UDP", p.Proto())
 	assert.NotZero(t, p.Wide)
 }
@@ -101,7 +101,7 @@ func TestUnmeasurableParameters(t *testing.T) {
 	}
 }
 
-func TestResultsAsIperf3WritesThem(t *testing.T) {
+func TestIperf3Results(t *testing.T) {
 	// cJSON writes -1 as this unsigned number.
 	text := `{"cpu_util_total":0.99,"cpu_util_user":0.07,"cpu_util_system":0.92,` +
 		`"sender_has_retransmits":18446744073709551615,"congestion_used":"cubic","streams":[` +
@@ -150,14 +150,15 @@ func TestStreamNumbers(t *testing.T) {
 func TestGreetings(t *testing.T) {
 	assert.True(t, iperf.IsGreeting(iperf.AppendGreeting(nil)))
 	assert.True(t, iperf.IsReply(iperf.AppendReply(nil)))
-	assert.True(t, iperf.IsGreeting([]byte{0x15, 0xcd, 0x5b, 0x07}), "123456789, of old")
-	assert.False(t, iperf.IsGreeting([]byte("6789")), "an answer, or the other byte order's greeting")
+	assert.True(t, iperf.IsGreeting([]byte{0x15, 0xcd, 0x5b, 0x07}), "123456789: older versions")
+	assert.False(t, iperf.IsGreeting([]byte("6789")),
+		"a reply, or a greeting in the other byte order")
 	assert.False(t, iperf.IsGreeting(iperf.AppendReply(nil)))
 	assert.False(t, iperf.IsGreeting([]byte("67890")))
 	assert.False(t, iperf.IsReply(nil))
 }
 
-func TestTheHeaderOfADatagram(t *testing.T) {
+func TestDatagramHeader(t *testing.T) {
 	h := iperf.Header{Sent: 1_700_000_000*time.Second + 123456*time.Microsecond, Number: 1<<32 + 5}
 	b := make([]byte, 16)
 	h.Put(b, true)
@@ -174,16 +175,16 @@ func TestTheHeaderOfADatagram(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestLossAndDisorder(t *testing.T) {
+func TestLossAndReordering(t *testing.T) {
 	var a iperf.Arrivals
 	for _, n := range []uint64{1, 2, 5, 3, 6, 6} {
 		a.Add(0, iperf.Header{Number: n})
 	}
 	assert.Equal(t, uint64(6), a.Highest)
-	assert.Equal(t, int64(2), a.Early, "3, and 6 a second time")
-	assert.Equal(t, int64(0), a.Lost, "3 and 4 were; 3 came, and iperf3 takes a copy for the other")
+	assert.Equal(t, int64(2), a.Early, "3, and the duplicate of 6")
+	assert.Equal(t, int64(0), a.Lost, "3 came late; iperf3 counts the duplicate as 4")
 	a.Add(0, iperf.Header{Number: 1 << 40})
-	assert.Equal(t, uint64(6), a.Highest, "an impossible number")
+	assert.Equal(t, uint64(6), a.Highest, "an impossible number is ignored")
 }
 
 // RFC 3550 §6.4.1: jitter is the smoothed difference of two transit times, with a gain of a
@@ -194,11 +195,12 @@ func TestJitter(t *testing.T) {
 	a.Add(105*ms, iperf.Header{Sent: 100 * ms, Number: 1})
 	assert.Zero(t, a.Jitter, "one datagram has no jitter")
 	a.Add(131*ms, iperf.Header{Sent: 110 * ms, Number: 2})
-	assert.Equal(t, ms, a.Jitter, "16 ms more, by 16")
+	assert.Equal(t, ms, a.Jitter, "a difference of 16 ms, divided by 16")
 	a.Add(141*ms, iperf.Header{Sent: 120 * ms, Number: 3})
 	assert.Equal(t, ms-ms/16, a.Jitter)
 	a.Add(125*ms, iperf.Header{Sent: 120 * ms, Number: 4})
-	assert.InDelta(t, float64(15*ms/16+(16*ms-15*ms/16)/16), float64(a.Jitter), 2, "either way")
+	assert.InDelta(t, float64(15*ms/16+(16*ms-15*ms/16)/16), float64(a.Jitter), 2,
+		"the difference is absolute")
 }
 
 func TestPace(t *testing.T) {
@@ -210,7 +212,7 @@ func TestPace(t *testing.T) {
 	assert.Equal(t, 400*time.Microsecond, p.Wait(600*time.Microsecond, 1000))
 	assert.Zero(t, p.Wait(2*time.Millisecond, 1000))
 	p.Burst = 4
-	assert.Zero(t, p.Wait(0, 3000), "of the first four")
+	assert.Zero(t, p.Wait(0, 3000), "within the burst")
 	assert.Equal(t, 4*time.Millisecond, p.Wait(0, 4000))
 	assert.Equal(t, 4*time.Millisecond, p.Wait(0, 7000))
 }

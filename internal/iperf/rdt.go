@@ -18,28 +18,28 @@ import (
 const (
 	objectSize  = 1 << 20
 	objectCount = 64
-	// lookEvery is the interval at which a sender checks the progress of its flows.
-	lookEvery = 50 * time.Millisecond
+	// checkEvery is the interval at which a sender checks the progress of its flows.
+	checkEvery = 50 * time.Millisecond
 )
 
-// rdtCarrier carries a stream of RDT.
-type rdtCarrier struct {
+// rdtTransport is the transport of a stream of RDT.
+type rdtTransport struct {
 	server *services.RDTServer // server of the stream; set at a sender
 	done   atomic.Int64
 }
 
-// give opens the server of a stream at a UDP port; 0: any free port.
-func (h *Host) give(port uint16) (*rdtCarrier, error) {
+// serveObjects opens the server of a stream at a UDP port; 0: any free port.
+func (h *Host) serveObjects(port uint16) (*rdtTransport, error) {
 	data := payload(objectSize)
 	digest := sha256.Sum256(data)
-	wares := make([]rdt.Object, objectCount)
-	for i := range wares {
-		wares[i].Name, wares[i].Size = fmt.Sprint(i), objectSize
-		wares[i].SHA256, wares[i].Data = digest, data
+	objects := make([]rdt.Object, objectCount)
+	for i := range objects {
+		objects[i].Name, objects[i].Size = fmt.Sprint(i), objectSize
+		objects[i].SHA256, objects[i].Data = digest, data
 	}
-	f := &rdtCarrier{}
+	f := &rdtTransport{}
 	on := h.node.AllAddrs(port)
-	server, err := services.ServeRDT(h.node, on, rdt.Config{Selective: true}, wares,
+	server, err := services.ServeRDT(h.node, on, rdt.Config{Selective: true}, objects,
 		func(flow rdt.Flow) {
 			f.done.Add(flow.Bytes)
 		})
@@ -50,7 +50,7 @@ func (h *Host) give(port uint16) (*rdtCarrier, error) {
 func (t *test) offer(p *Params) error {
 	sends, _ := p.StreamCounts()
 	for range sends {
-		f, err := t.host.give(0)
+		f, err := t.host.serveObjects(0)
 		if err != nil {
 			return control.Reason(err)
 		}
@@ -66,13 +66,13 @@ func (t *test) offer(p *Params) error {
 func (t *test) connectRDT(s *stream, i int) {
 	s.local = t.control.conn.Local()
 	if s.sender {
-		s.carrier = t.offers[i]
+		s.transport = t.offers[i]
 		s.local = netip.AddrPortFrom(s.local.Addr(), t.group.params.RDTPorts[i])
 		return
 	}
 	sends, _ := t.group.params.StreamCounts()
 	s.remote = netip.AddrPortFrom(s.remote.Addr(), s.remote.Port()+uint16(i-sends))
-	s.carrier = &rdtCarrier{}
+	s.transport = &rdtTransport{}
 }
 
 // acceptRDT opens the streams of a server of RDT, first those that it receives.
@@ -81,17 +81,17 @@ func (t *test) acceptRDT(port uint16) error {
 	sends, receives := t.group.params.StreamCounts()
 	for i := range sends {
 		t.streams = append(t.streams, &stream{
-			test: t, carrier: &rdtCarrier{}, local: c.Local(),
+			test: t, transport: &rdtTransport{}, local: c.Local(),
 			remote: netip.AddrPortFrom(c.Remote().Addr(), t.group.params.RDTPorts[i]),
 		})
 	}
 	for i := range receives {
-		f, err := t.host.give(port + uint16(i))
+		f, err := t.host.serveObjects(port + uint16(i))
 		if err != nil {
 			return fmt.Errorf("UDP port %d: %w", port+uint16(i), control.Reason(err))
 		}
 		t.streams = append(t.streams, &stream{
-			test: t, sender: true, carrier: f, remote: c.Remote(),
+			test: t, sender: true, transport: f, remote: c.Remote(),
 			local: netip.AddrPortFrom(c.Local().Addr(), port+uint16(i)),
 		})
 	}
@@ -102,14 +102,14 @@ func (t *test) acceptRDT(port uint16) error {
 }
 
 // send checks the progress of the flows until the test halts.
-func (f *rdtCarrier) send(s *stream) error {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+func (f *rdtTransport) send(s *stream) error {
+	ticker := time.NewTicker(checkEvery)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-s.test.group.stop:
 			return nil
-		case <-look.C:
+		case <-ticker.C:
 			k := f.sent()
 			s.mu.Lock()
 			// After the end, the two ends would count different numbers.
@@ -122,7 +122,7 @@ func (f *rdtCarrier) send(s *stream) error {
 }
 
 // sent returns the bytes that the flows have sent so far, without retransmissions.
-func (f *rdtCarrier) sent() int64 {
+func (f *rdtTransport) sent() int64 {
 	n := f.done.Load()
 	for _, flow := range f.server.Flows() {
 		if !flow.Done && flow.Err == nil {
@@ -136,7 +136,7 @@ func (f *rdtCarrier) sent() int64 {
 // defaultRDTPayload is the default payload of a packet in bytes.
 const defaultRDTPayload = 1325
 
-func (f *rdtCarrier) receive(s *stream) error {
+func (f *rdtTransport) receive(s *stream) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s.test.group.busy.Go(func() {
@@ -150,7 +150,7 @@ func (f *rdtCarrier) receive(s *stream) error {
 		had := int64(0)
 		_, err := services.FetchRDT(ctx, s.test.host.node, s.remote, services.RDTFetch{
 			Progress: func(bytes, _ int64) {
-				s.took(int(max(0, bytes-had)))
+				s.received(int(max(0, bytes-had)))
 				had = max(had, bytes)
 			},
 		})
@@ -163,9 +163,9 @@ func (f *rdtCarrier) receive(s *stream) error {
 	}
 }
 
-func (f *rdtCarrier) halt()   {}
-func (f *rdtCarrier) finish() {}
-func (f *rdtCarrier) close() {
+func (f *rdtTransport) halt()   {}
+func (f *rdtTransport) finish() {}
+func (f *rdtTransport) close() {
 	if f.server != nil {
 		_ = f.server.Close() // may be closed already
 	}

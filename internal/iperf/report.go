@@ -38,7 +38,7 @@ func (t *test) begin() {
 	r.TestStart = control.PerfTestStart{
 		Protocol: p.Proto(), NumStreams: p.Parallel, Blksize: p.Len, Omit: p.Omit,
 		Duration: p.Time, Bytes: p.Num, Blocks: p.Blocks, TOS: p.TOS, TargetBitrate: p.Bandwidth,
-		Reverse: int(truth(p.Reverse)), Bidir: int(truth(p.Bidir)),
+		Reverse: int(boolToInt(p.Reverse)), Bidir: int(boolToInt(p.Bidir)),
 	}
 	for _, s := range t.streams {
 		r.Connected = append(r.Connected, control.PerfConnected{
@@ -54,21 +54,21 @@ func (t *test) begin() {
 	}
 }
 
-func truth(b bool) int64 {
+func boolToInt(b bool) int64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// rest reports the last, shorter interval, unless it is negligibly short.
-func (t *test) rest(now time.Time) {
+// reportLastInterval reports the last, shorter interval, unless it is negligibly short.
+func (t *test) reportLastInterval(now time.Time) {
 	if since := now.Sub(t.reportedAt); t.every > 0 && since >= t.every/10 {
-		t.tell(now)
+		t.reportInterval(now)
 	}
 }
 
-func (t *test) tell(now time.Time) {
+func (t *test) reportInterval(now time.Time) {
 	from, to := t.reportedAt.Sub(t.from).Seconds(), now.Sub(t.from).Seconds()
 	t.reportedAt = now
 	omitted := !t.group.counting.Load()
@@ -81,18 +81,18 @@ func (t *test) tell(now time.Time) {
 		s.last = c
 		row := newRow(from, to, d.bytes)
 		row.Socket, row.Sender, row.Omitted = s.socket, s.sender, &omitted
-		t.figures(&row, s, d, s.jitter())
+		t.addMeasurements(&row, s, d, s.jitter())
 		s.seen.add(&row, info)
 		i.Streams = append(i.Streams, row)
-		sums[truth(s.sender)].add(d, s.jitter())
+		sums[boolToInt(s.sender)].add(d, s.jitter())
 	}
 	row := func(sender bool) *control.PerfRow {
-		sum := &sums[truth(sender)]
+		sum := &sums[boolToInt(sender)]
 		row := newRow(from, to, sum.bytes)
 		row.Sender, row.Omitted = sender, &omitted
 		for _, s := range t.streams {
 			if s.sender == sender {
-				t.figures(&row, s, sum.tally, sum.jitter())
+				t.addMeasurements(&row, s, sum.totals, sum.jitter())
 				break
 			}
 		}
@@ -115,19 +115,19 @@ const maxIntervals = 100_000
 
 // directionSum adds up streams of one direction.
 type directionSum struct {
-	tally
-	waves   time.Duration // sum of the streams' jitter
-	n       int
-	seconds float64 // duration of the longest stream
+	totals
+	jitterSum time.Duration // sum of the streams' jitter
+	n         int
+	seconds   float64 // duration of the longest stream
 }
 
-func (s *directionSum) add(c tally, jitter time.Duration) {
-	s.tally = s.plus(c)
-	s.waves += jitter
+func (s *directionSum) add(c totals, jitter time.Duration) {
+	s.totals = s.plus(c)
+	s.jitterSum += jitter
 	s.n++
 }
 
-func (s *directionSum) jitter() time.Duration { return s.waves / time.Duration(max(1, s.n)) }
+func (s *directionSum) jitter() time.Duration { return s.jitterSum / time.Duration(max(1, s.n)) }
 
 func newRow(from, to float64, bytes int64) control.PerfRow {
 	r := control.PerfRow{Start: from, End: to, Seconds: to - from, Bytes: bytes}
@@ -137,7 +137,7 @@ func newRow(from, to float64, bytes int64) control.PerfRow {
 	return r
 }
 
-func (t *test) figures(row *control.PerfRow, s *stream, d tally, jitter time.Duration) {
+func (t *test) addMeasurements(row *control.PerfRow, s *stream, d totals, jitter time.Duration) {
 	switch {
 	case t.group.params.UDP && s.sender:
 		row.Packets = &d.packets
@@ -148,7 +148,7 @@ func (t *test) figures(row *control.PerfRow, s *stream, d tally, jitter time.Dur
 	}
 }
 
-func lossRow(row *control.PerfRow, d tally, jitter time.Duration) {
+func lossRow(row *control.PerfRow, d totals, jitter time.Duration) {
 	ms := jitter.Seconds() * 1000
 	percent := 0.0
 	if d.packets > 0 {
@@ -175,7 +175,7 @@ func (p *peaks) add(row *control.PerfRow, i *tcp.Info) {
 
 // view holds the values of a stream that one end measured.
 type view struct {
-	tally
+	totals
 	jitter  time.Duration
 	seconds float64
 	known   bool // this end reports retransmissions
@@ -183,7 +183,7 @@ type view struct {
 
 func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 	own := view{
-		tally: s.count(s.info()).minus(s.base), jitter: s.jitter(),
+		totals: s.count(s.info()).minus(s.base), jitter: s.jitter(),
 		seconds: t.until.Sub(t.from).Seconds(), known: true,
 	}
 	var other view
@@ -193,7 +193,7 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 			omittedPackets = s.base.packets
 		}
 		other = view{
-			tally: tally{
+			totals: totals{
 				bytes: int64(r.Bytes), retransmits: max(0, int64(r.Retransmits)),
 				packets: max(0, int64(r.Packets)-omittedPackets),
 				lost:    max(0, int64(r.Errors)-omittedErrors),
@@ -214,14 +214,14 @@ func (t *test) finish(theirs *Results) {
 	var sums [2][2]directionSum // sums by direction, and by the end that measured
 	for _, s := range t.streams {
 		sender, receiver := t.views(s, theirs)
-		way := &sums[truth(s.sender)]
+		direction := &sums[boolToInt(s.sender)]
 		for i, v := range []*view{&sender, &receiver} {
-			way[i].add(v.tally, v.jitter)
-			way[i].seconds = max(way[i].seconds, v.seconds)
+			direction[i].add(v.totals, v.jitter)
+			direction[i].seconds = max(direction[i].seconds, v.seconds)
 		}
 		e.Streams = append(e.Streams, t.streamEnd(s, &sender, &receiver))
 	}
-	main := truth(sums[1][0].n > 0)
+	main := boolToInt(sums[1][0].n > 0)
 	e.SumSent = t.sumRow(&sums[main], main == 1, 0)
 	e.SumReceived = t.sumRow(&sums[main], main == 1, 1)
 	if t.group.params.Bidir {
@@ -230,7 +230,7 @@ func (t *test) finish(theirs *Results) {
 	}
 	if t.group.params.UDP {
 		sum := e.SumSent
-		lossRow(&sum, sums[main][1].tally, sums[main][1].jitter())
+		lossRow(&sum, sums[main][1].totals, sums[main][1].jitter())
 		e.Sum = &sum
 	}
 	c := &e.CPUUtilizationPercent
@@ -245,18 +245,18 @@ func (t *test) finish(theirs *Results) {
 }
 
 // sumRow returns the sum of one direction as its sender (0) or its receiver (1) measured it.
-func (t *test) sumRow(way *[2]directionSum, sender bool, who int) control.PerfRow {
-	sum := &way[who]
+func (t *test) sumRow(direction *[2]directionSum, sender bool, who int) control.PerfRow {
+	sum := &direction[who]
 	row := newRow(0, sum.seconds, sum.bytes)
 	row.Sender = sender
 	switch {
 	case t.group.params.UDP:
 		row.Sender = who == 0
 		if who == 0 { // a sender measures neither loss nor jitter
-			lossRow(&row, tally{packets: sum.packets}, 0)
+			lossRow(&row, totals{packets: sum.packets}, 0)
 			break
 		}
-		lossRow(&row, sum.tally, sum.jitter())
+		lossRow(&row, sum.totals, sum.jitter())
 	case who == 0 && t.group.params.Proto() == "TCP":
 		row.Retransmits = &sum.retransmits
 	}
@@ -269,10 +269,10 @@ func (t *test) streamEnd(s *stream, sender, receiver *view) control.PerfStreamEn
 	from.Socket, to.Socket, from.Sender, to.Sender = s.socket, s.socket, s.sender, s.sender
 	if t.group.params.UDP {
 		both := from
-		lossRow(&both, receiver.tally, receiver.jitter)
+		lossRow(&both, receiver.totals, receiver.jitter)
 		both.OutOfOrder = &receiver.early
-		lossRow(&from, tally{packets: sender.packets}, 0)
-		lossRow(&to, receiver.tally, receiver.jitter)
+		lossRow(&from, totals{packets: sender.packets}, 0)
+		lossRow(&to, receiver.totals, receiver.jitter)
 		return control.PerfStreamEnd{UDP: &both, Sender: &from, Receiver: &to}
 	}
 	if t.group.params.Proto() == "TCP" && sender.known {

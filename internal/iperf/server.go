@@ -27,15 +27,15 @@ type server struct {
 	tests    int
 	greeting []*node.Conn // connections whose cookie has not arrived, the oldest first
 	running  bool         // a test is in progress
-	waiting  *gathering   // the test that waits for its streams; nil: no test
+	waiting  *pendingTest // the test that waits for its streams; nil: no test
 }
 
-// gathering is a test that waits for its streams.
-type gathering struct {
-	test  *test
-	need  int
-	came  []arrival
-	whole chan struct{} // closed when all streams have arrived
+// pendingTest is a test that waits for its streams.
+type pendingTest struct {
+	test     *test
+	need     int
+	arrived  []arrival
+	complete chan struct{} // closed when all streams have arrived
 }
 
 // arrival is a stream with its position in the order of acceptance.
@@ -126,7 +126,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	switch {
 	case err != nil:
 	case wait != nil && wait.test.cookie == cookie:
-		mine = wait.test.group.params.TCP && len(wait.came) < wait.need
+		mine = wait.test.group.params.TCP && len(wait.arrived) < wait.need
 		if mine {
 			wait.add(order, wait.test.accepted(c))
 		}
@@ -159,16 +159,16 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 func (t *test) accepted(c *node.Conn) *stream {
 	_ = c.SetReadDeadline(time.Time{}) // the next read reports a closed connection
 	return &stream{
-		test: t, socket: c.SID(), carrier: &byteCarrier{conn: c, tcp: c}, local: c.Local(),
+		test: t, socket: c.SID(), transport: &byteTransport{conn: c, tcp: c}, local: c.Local(),
 		remote: c.Remote(),
 	}
 }
 
 // add adds a stream. The caller holds the server's lock.
-func (w *gathering) add(order int, s *stream) {
-	w.came = append(w.came, arrival{order, s})
-	if len(w.came) == w.need {
-		close(w.whole)
+func (w *pendingTest) add(order int, s *stream) {
+	w.arrived = append(w.arrived, arrival{order, s})
+	if len(w.arrived) == w.need {
+		close(w.complete)
 	}
 }
 
@@ -181,12 +181,12 @@ func (s *server) run(ctx context.Context, k *wire, cookie Cookie) {
 	s.mu.Lock()
 	var strays []arrival
 	if s.waiting != nil {
-		strays, s.waiting = s.waiting.came, nil
+		strays, s.waiting = s.waiting.arrived, nil
 	}
 	s.mu.Unlock()
 	t.close()
 	for _, a := range strays {
-		a.stream.carrier.close()
+		a.stream.transport.close()
 	}
 	k.drop()
 	ended := control.PerfEnded{Port: s.req.Port, Report: t.report}
@@ -212,10 +212,10 @@ func (s *server) answer(ctx context.Context, t *test) error {
 	if err := t.control.say(ParamExchange); err != nil {
 		return err
 	}
-	if err := t.learn(); err != nil {
+	if err := t.receiveParams(); err != nil {
 		return err
 	}
-	return s.gather(ctx, t)
+	return s.acceptStreams(ctx, t)
 }
 
 func (c *wire) running() error {
@@ -229,7 +229,7 @@ func (c *wire) running() error {
 func (t *test) conclude() error {
 	c := t.control
 	for _, stream := range t.streams {
-		stream.carrier.finish()
+		stream.transport.finish()
 	}
 	if err := c.say(ExchangeResults); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (t *test) conclude() error {
 	return nil
 }
 
-func (t *test) learn() error {
+func (t *test) receiveParams() error {
 	c := t.control
 	text, err := c.receive(MaxParams)
 	var p Params
@@ -278,11 +278,11 @@ func (t *test) learn() error {
 	return nil
 }
 
-// gather opens the sockets for the streams, asks the client to connect, and waits until all streams
-// have arrived. From then on it reads the client's states.
-func (s *server) gather(ctx context.Context, t *test) error {
+// acceptStreams opens the sockets for the streams, asks the client to connect, and waits until all
+// streams have arrived. From then on it reads the client's states.
+func (s *server) acceptStreams(ctx context.Context, t *test) error {
 	sends, receives := t.group.params.StreamCounts()
-	wait := &gathering{test: t, need: sends + receives, whole: make(chan struct{})}
+	wait := &pendingTest{test: t, need: sends + receives, complete: make(chan struct{})}
 	err := s.listen(t, wait)
 	if err != nil {
 		t.control.refuse(CodeCreateStream)
@@ -299,7 +299,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 		return nil
 	}
 	select {
-	case <-wait.whole:
+	case <-wait.complete:
 	case <-ctx.Done():
 		return errServerEnded
 	case m := <-t.control.states:
@@ -310,18 +310,18 @@ func (s *server) gather(ctx context.Context, t *test) error {
 		return m.err
 	case <-time.After(patience):
 		s.mu.Lock()
-		n := len(wait.came)
+		n := len(wait.arrived)
 		s.mu.Unlock()
 		return fmt.Errorf("%w: only %d of %d streams connected", control.ErrTimeout, n, wait.need)
 	}
 	s.mu.Lock()
 	s.waiting = nil
 	s.mu.Unlock()
-	slices.SortFunc(wait.came, func(a, b arrival) int { return cmp.Compare(a.order, b.order) })
-	for i, a := range wait.came {
+	slices.SortFunc(wait.arrived, func(a, b arrival) int { return cmp.Compare(a.order, b.order) })
+	for i, a := range wait.arrived {
 		a.stream.id, a.stream.sender = StreamID(i), i >= sends
 		t.streams = append(t.streams, a.stream)
-		if b, ok := a.stream.carrier.(*byteCarrier); ok {
+		if b, ok := a.stream.transport.(*byteTransport); ok {
 			if err := t.tune(b.tcp); err != nil {
 				return control.Reason(err)
 			}
@@ -334,7 +334,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 }
 
 // listen opens the socket for streams of UDP or RCP.
-func (s *server) listen(t *test, wait *gathering) error {
+func (s *server) listen(t *test, wait *pendingTest) error {
 	on := s.host.node.AllAddrs(s.req.Port)
 	var err error
 	switch {
@@ -351,7 +351,7 @@ func (s *server) listen(t *test, wait *gathering) error {
 	return nil
 }
 
-func (s *server) listenUDP(t *test, wait *gathering, on netip.AddrPort) error {
+func (s *server) listenUDP(t *test, wait *pendingTest, on netip.AddrPort) error {
 	c, err := s.host.node.Packets.Listen(on)
 	if err != nil {
 		return err
@@ -360,17 +360,17 @@ func (s *server) listenUDP(t *test, wait *gathering, on netip.AddrPort) error {
 	if err := t.tuneUDP(c); err != nil {
 		return err
 	}
-	g := &gate{
+	g := &udpDemux{
 		test: t, conn: c, from: t.control.conn.Remote().Addr(),
 		streams: map[netip.AddrPort]*stream{},
 	}
 	g.open = func(stream *stream) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.waiting != wait || len(wait.came) == wait.need {
+		if s.waiting != wait || len(wait.arrived) == wait.need {
 			return false
 		}
-		wait.add(len(wait.came), stream)
+		wait.add(len(wait.arrived), stream)
 		return true
 	}
 	t.group.busy.Go(g.run)
@@ -378,7 +378,7 @@ func (s *server) listenUDP(t *test, wait *gathering, on netip.AddrPort) error {
 }
 
 // listenRCP accepts RCP connections. The cookie identifies the test of each connection.
-func (s *server) listenRCP(t *test, wait *gathering, on netip.AddrPort) error {
+func (s *server) listenRCP(t *test, wait *pendingTest, on netip.AddrPort) error {
 	l, err := s.host.node.RCP.Listen(on, 0, rcpConfig())
 	if err != nil {
 		return err
@@ -396,7 +396,7 @@ func (s *server) listenRCP(t *test, wait *gathering, on netip.AddrPort) error {
 	return nil
 }
 
-func (s *server) greetRCP(wait *gathering, c *node.RCPConn, order int) {
+func (s *server) greetRCP(wait *pendingTest, c *node.RCPConn, order int) {
 	var cookie Cookie
 	err := c.SetReadDeadline(time.Now().Add(greetingTime))
 	for n := 0; n < len(cookie) && err == nil; {
@@ -410,11 +410,11 @@ func (s *server) greetRCP(wait *gathering, c *node.RCPConn, order int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || cookie != wait.test.cookie || s.waiting != wait ||
-		len(wait.came) == wait.need {
+		len(wait.arrived) == wait.need {
 		c.Abort()
 		return
 	}
 	wait.add(order, &stream{
-		test: wait.test, carrier: &byteCarrier{conn: c}, local: c.Local(), remote: c.Remote(),
+		test: wait.test, transport: &byteTransport{conn: c}, local: c.Local(), remote: c.Remote(),
 	})
 }

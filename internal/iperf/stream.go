@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// carrier moves the bytes of a stream. Each method except close is called once.
-type carrier interface {
+// transport moves the bytes of a stream. Each method except close is called once.
+type transport interface {
 	// send sends until the test halts. receive reads until the stream is closed; bytes after the
 	// end of the test do not count.
 	send(s *stream) error
@@ -31,13 +31,13 @@ type carrier interface {
 
 // stream is one stream of a test.
 type stream struct {
-	test    *test
-	id      int // number of the stream in messages
-	socket  int // number of the stream in reports
-	sender  bool
-	carrier carrier
-	local   netip.AddrPort
-	remote  netip.AddrPort
+	test      *test
+	id        int // number of the stream in messages
+	socket    int // number of the stream in reports
+	sender    bool
+	transport transport
+	local     netip.AddrPort
+	remote    netip.AddrPort
 
 	moved   atomic.Int64 // bytes sent or received
 	packets atomic.Int64 // datagrams sent
@@ -46,24 +46,24 @@ type stream struct {
 
 	// base holds the totals when counting began, last those at the last report. The control
 	// goroutine owns both.
-	base, last tally
+	base, last totals
 	seen       peaks
 }
 
-// tally holds the totals of a stream.
-type tally struct {
+// totals are the counters of a stream.
+type totals struct {
 	bytes, retransmits, packets, lost, early int64
 }
 
-func (c tally) minus(d tally) tally {
-	return tally{
+func (c totals) minus(d totals) totals {
+	return totals{
 		c.bytes - d.bytes, c.retransmits - d.retransmits, c.packets - d.packets, c.lost - d.lost,
 		c.early - d.early,
 	}
 }
 
-func (c tally) plus(d tally) tally {
-	return tally{
+func (c totals) plus(d totals) totals {
+	return totals{
 		c.bytes + d.bytes, c.retransmits + d.retransmits, c.packets + d.packets, c.lost + d.lost,
 		c.early + d.early,
 	}
@@ -74,8 +74,8 @@ type peaks struct {
 	cwnd, wnd, maxRTT, minRTT, sumRTT, n int64
 }
 
-func (s *stream) count(i *tcp.Info) tally {
-	c := tally{bytes: s.moved.Load(), packets: s.packets.Load()}
+func (s *stream) count(i *tcp.Info) totals {
+	c := totals{bytes: s.moved.Load(), packets: s.packets.Load()}
 	if i != nil {
 		c.retransmits = int64(i.TotalRetrans)
 	}
@@ -95,7 +95,7 @@ func (s *stream) jitter() time.Duration {
 
 // info returns the TCP state of a sender; nil if the stream does not use TCP.
 func (s *stream) info() *tcp.Info {
-	c, ok := s.carrier.(*byteCarrier)
+	c, ok := s.transport.(*byteTransport)
 	if !ok || !s.sender || c.tcp == nil {
 		return nil
 	}
@@ -108,13 +108,13 @@ func (s *stream) info() *tcp.Info {
 
 func (s *stream) run() error {
 	if s.sender {
-		return s.carrier.send(s)
+		return s.transport.send(s)
 	}
-	return s.carrier.receive(s)
+	return s.transport.receive(s)
 }
 
-// turn waits until the stream may send a block. It returns false when the test ends.
-func (s *stream) turn(pace *Pace) bool {
+// waitToSend waits until the stream may send a block. It returns false when the test ends.
+func (s *stream) waitToSend(pace *Pace) bool {
 	t := s.test
 	for {
 		if t.group.halted.Load() {
@@ -140,8 +140,8 @@ func (s *stream) pace() *Pace {
 	return &Pace{Rate: p.Bandwidth, Block: p.Len, Burst: p.Burst}
 }
 
-// took counts received bytes, unless the test has ended.
-func (s *stream) took(n int) {
+// received counts received bytes, unless the test has ended.
+func (s *stream) received(n int) {
 	t := s.test
 	if t.group.halted.Load() {
 		return
@@ -160,8 +160,8 @@ func payload(n int) []byte {
 	return b
 }
 
-// byteCarrier carries a byte stream over TCP or RCP.
-type byteCarrier struct {
+// byteTransport is the transport of a byte stream over TCP or RCP.
+type byteTransport struct {
 	conn interface {
 		net.Conn
 		Abort()
@@ -169,9 +169,9 @@ type byteCarrier struct {
 	tcp *node.Conn // TCP connection; nil: the stream uses RCP
 }
 
-func (b *byteCarrier) send(s *stream) error {
+func (b *byteTransport) send(s *stream) error {
 	block := payload(s.test.group.params.Len)
-	for pace := s.pace(); s.turn(pace); {
+	for pace := s.pace(); s.waitToSend(pace); {
 		n, err := b.conn.Write(block)
 		s.moved.Add(int64(n))
 		s.test.group.moved(&s.test.group.sent, n)
@@ -185,11 +185,11 @@ func (b *byteCarrier) send(s *stream) error {
 	return nil
 }
 
-func (b *byteCarrier) receive(s *stream) error {
+func (b *byteTransport) receive(s *stream) error {
 	buf := make([]byte, max(s.test.group.params.Len, 4<<10))
 	for {
 		n, err := b.conn.Read(buf)
-		s.took(n)
+		s.received(n)
 		switch {
 		case errors.Is(err, io.EOF), err != nil && s.test.group.halted.Load():
 			return nil
@@ -200,9 +200,9 @@ func (b *byteCarrier) receive(s *stream) error {
 }
 
 // halt ignores the error of a connection that is already closed.
-func (b *byteCarrier) halt()   { _ = b.conn.SetWriteDeadline(time.Unix(1, 0)) }
-func (b *byteCarrier) finish() { _ = b.conn.Close() }
-func (b *byteCarrier) close()  { b.conn.Abort() }
+func (b *byteTransport) halt()   { _ = b.conn.SetWriteDeadline(time.Unix(1, 0)) }
+func (b *byteTransport) finish() { _ = b.conn.Close() }
+func (b *byteTransport) close()  { b.conn.Abort() }
 
 // streamError formats an error of a stream as iperf3 does.
 func streamError(err error) error {

@@ -24,15 +24,15 @@ const (
 	greetEvery = time.Second
 )
 
-// datagramCarrier carries a UDP stream. A client's stream has its own socket; a server's streams
-// share one, and a gate reads it.
-type datagramCarrier struct {
-	conn *node.PacketConn
-	to   netip.AddrPort // destination; invalid: conn is connected
-	gate *gate          // reads the datagrams; nil: the stream belongs to a client
+// datagramTransport is the transport of a UDP stream. A client's stream has its own socket; a
+// server's streams share one, and a udpDemux reads it.
+type datagramTransport struct {
+	conn  *node.PacketConn
+	to    netip.AddrPort // destination; invalid: conn is connected
+	demux *udpDemux      // reads the datagrams; nil: the stream belongs to a client
 }
 
-func (d *datagramCarrier) send(s *stream) error {
+func (d *datagramTransport) send(s *stream) error {
 	p := &s.test.group.params
 	blocks := make([][]byte, trainLength)
 	for i := range blocks {
@@ -43,7 +43,7 @@ func (d *datagramCarrier) send(s *stream) error {
 		number++
 		Header{Sent: time.Duration(time.Now().UnixNano()), Number: number}.Put(b, p.Wide != 0)
 	}
-	for pace := s.pace(); s.turn(pace); {
+	for pace := s.pace(); s.waitToSend(pace); {
 		k, sent := 1, s.moved.Load()
 		put(blocks[0])
 		for since := time.Since(s.test.group.began); k < trainLength; k++ {
@@ -63,9 +63,9 @@ func (d *datagramCarrier) send(s *stream) error {
 	return nil
 }
 
-// receive reads datagrams. For a server's stream, the gate does that instead.
-func (d *datagramCarrier) receive(s *stream) error {
-	if d.gate != nil {
+// receive reads datagrams. For a server's stream, the udpDemux does that instead.
+func (d *datagramTransport) receive(s *stream) error {
+	if d.demux != nil {
 		<-s.test.group.stop
 		return nil
 	}
@@ -82,14 +82,14 @@ func (d *datagramCarrier) receive(s *stream) error {
 	}
 }
 
-func (d *datagramCarrier) halt() {
-	if d.gate == nil {
+func (d *datagramTransport) halt() {
+	if d.demux == nil {
 		_ = d.conn.SetWriteDeadline(time.Unix(1, 0)) // conn may be closed already
 	}
 }
-func (d *datagramCarrier) finish() {}
-func (d *datagramCarrier) close() {
-	if d.gate == nil {
+func (d *datagramTransport) finish() {}
+func (d *datagramTransport) close() {
+	if d.demux == nil {
 		_ = d.conn.Close()
 	}
 }
@@ -102,7 +102,7 @@ func (s *stream) datagram(b []byte) {
 	s.mu.Lock()
 	s.arrived.Add(time.Duration(time.Now().UnixNano()), h)
 	s.mu.Unlock()
-	s.took(len(b))
+	s.received(len(b))
 }
 
 // connectUDP opens a client's stream. It repeats the greeting until the server replies.
@@ -111,7 +111,7 @@ func (t *test) connectUDP(ctx context.Context, s *stream) error {
 	if err != nil {
 		return err
 	}
-	s.carrier, s.local, s.socket = &datagramCarrier{conn: c}, portOf(c.LocalAddr()), c.SID()
+	s.transport, s.local, s.socket = &datagramTransport{conn: c}, portOf(c.LocalAddr()), c.SID()
 	err = t.tuneUDP(c)
 	if err == nil {
 		err = greetUDP(ctx, c)
@@ -170,8 +170,8 @@ func greetUDP(ctx context.Context, c *node.PacketConn) error {
 	return fmt.Errorf("%w: no UDP reply from the server", control.ErrTimeout)
 }
 
-// gate is a server's UDP port during a test. It assigns datagrams to streams by their source.
-type gate struct {
+// udpDemux is a server's UDP port during a test. It assigns datagrams to streams by their source.
+type udpDemux struct {
 	test *test
 	conn *node.PacketConn
 	from netip.Addr         // address of the client
@@ -181,7 +181,7 @@ type gate struct {
 	streams map[netip.AddrPort]*stream // the streams of the test, by source
 }
 
-func (g *gate) run() {
+func (g *udpDemux) run() {
 	b := make([]byte, MaxDatagram)
 	for {
 		n, from, err := g.conn.ReadFromAddrPort(b)
@@ -207,12 +207,12 @@ func (g *gate) run() {
 }
 
 // greet creates a stream for a new source.
-func (g *gate) greet(from netip.AddrPort) bool {
+func (g *udpDemux) greet(from netip.AddrPort) bool {
 	s := &stream{
 		test: g.test, socket: g.conn.SID(), remote: from,
 		local: netip.AddrPortFrom(g.test.control.conn.Local().Addr(),
 			portOf(g.conn.LocalAddr()).Port()),
-		carrier: &datagramCarrier{conn: g.conn, to: from, gate: g},
+		transport: &datagramTransport{conn: g.conn, to: from, demux: g},
 	}
 	g.mu.Lock()
 	g.streams[from] = s

@@ -16,7 +16,7 @@ import (
 // These are times and limits of the protocol.
 const (
 	// patience is the timeout of a step of the protocol. The other end's answer may be queued
-	// behind a stream's data.
+	// after a stream's data.
 	patience = 30 * time.Second
 	// greetingTime is the time within which a connection must send its cookie.
 	greetingTime = 10 * time.Second
@@ -43,11 +43,11 @@ type wire struct {
 	closed atomic.Bool
 	// states receives a state that arrives while no call waits for one. listen starts one goroutine
 	// for it, which reads one state.
-	states chan news
+	states chan stateMessage
 }
 
-// news is a state that arrived, or the error that ended the connection.
-type news struct {
+// stateMessage is a state that arrived, or the error that ended the connection.
+type stateMessage struct {
 	state State
 	err   error
 }
@@ -133,16 +133,16 @@ func (c *wire) refuse(code int32) {
 	c.close()
 }
 
-// partingTime is how long an end waits for the other end to read its last state before it closes
+// terminateTime is how long an end waits for the other end to read its last state before it closes
 // the streams.
-const partingTime = time.Second
+const terminateTime = time.Second
 
-// part sends the last state and waits until the other end has closed the connection.
-func (c *wire) part(s State) {
+// terminate sends the last state and waits until the other end has closed the connection.
+func (c *wire) terminate(s State) {
 	if c.say(s) == nil && c.states != nil {
 		select {
 		case <-c.states:
-		case <-time.After(partingTime):
+		case <-time.After(terminateTime):
 		}
 	}
 	c.close()
@@ -177,15 +177,15 @@ func (c *wire) wanted(s, want State, err error) error {
 // listen starts to read the next state into states. Nothing else may read from the connection
 // before the state arrives.
 func (c *wire) listen() {
-	c.states = make(chan news, 1)
+	c.states = make(chan stateMessage, 1)
 	go func() {
 		s, err := c.state(0)
-		c.states <- news{s, err}
+		c.states <- stateMessage{s, err}
 	}()
 }
 
-// awaitHeard waits for the state that listen reads.
-func (c *wire) awaitHeard(want State) error {
+// awaitState waits for the state that listen reads.
+func (c *wire) awaitState(want State) error {
 	select {
 	case m := <-c.states:
 		return c.wanted(m.state, want, m.err)
