@@ -49,15 +49,15 @@ func served(t *testing.T, n *operator.Node) chan control.PerfEnded {
 func TestPerfBetweenNodes(t *testing.T) {
 	const some = 2 << 20
 	tests := map[string]control.Perf{
-		"TCP":            {Bytes: some},
-		"TCP, reverse":   {Bytes: some, Reverse: true},
-		"TCP, three":     {Bytes: some, Parallel: 3},
-		"TCP, bidir":     {Bytes: some, Bidir: true},
-		"TCP, options":   {Bytes: some, Window: 1 << 18, MSS: 600, NoDelay: true, TOS: 16,
+		"TCP":          {Bytes: some},
+		"TCP, reverse": {Bytes: some, Reverse: true},
+		"TCP, three":   {Bytes: some, Parallel: 3},
+		"TCP, bidir":   {Bytes: some, Bidir: true},
+		"TCP, options": {Bytes: some, Window: 1 << 18, MSS: 600, NoDelay: true, TOS: 16,
 			Congestion: "reno"},
-		"TCP, blocks":    {Blocks: 8, Rate: 80_000_000, Burst: 4},
-		"UDP":            {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000},
-		"UDP, reverse":   {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000, Reverse: true,
+		"TCP, blocks": {Blocks: 8, Rate: 80_000_000, Burst: 4},
+		"UDP":         {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000},
+		"UDP, reverse": {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000, Reverse: true,
 			Parallel: 2},
 		"UDP, bidir":     {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000, Bidir: true},
 		"UDP, unlimited": {Proto: control.PerfUDP, Bytes: some, Rate: control.PerfUnlimited},
