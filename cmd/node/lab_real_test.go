@@ -79,7 +79,7 @@ func TestRealAndVirtualTime(t *testing.T) {
 		assert.Greater(t, len(live), 10, name)
 	}
 	page := strings.Join(linesOf(t, dir, "report.html"), "\n")
-	assert.Contains(t, page, "Real time beside virtual time")
+	assert.Contains(t, page, "Real and virtual time")
 	assert.Contains(t, page, "those in real time have none")
 	assert.Contains(t, page, "real time: ")
 	assert.FileExists(t, filepath.Join(dir, "plots", "0-beside-cwnd.svg"))

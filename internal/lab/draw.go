@@ -91,7 +91,7 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 		Plots: figure.SweepPlots(cells, d.Metrics),
 	}
 	var err error
-	if page.Beside, err = r.besideTable(d); err != nil {
+	if page.Comparison, err = r.besideTable(d); err != nil {
 		return nil, nil, err
 	}
 	page.Command, page.Here = r.repeat()

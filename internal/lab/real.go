@@ -155,33 +155,20 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 
 // besideTable compares the runs with those in real time, or with those of another simulator. It
 // returns nil if there are no others.
-func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
-	out := &figure.Plain{Title: "Real time beside virtual time"}
-	list, before, after := r.Beside(), "virtual", "real"
+func (r *Results) besideTable(d *Drawing) (*figure.Comparison, error) {
+	title, list, before, after := "Real and virtual time", r.Beside(), "virtual", "real"
 	if d.Other != nil {
 		var err error
 		if list, err = Compare(r, d.Other); err != nil {
 			return nil, err
 		}
 		before, after = "tidepool", d.OtherName
-		out.Title = d.OtherName + " beside tidepool"
+		title = d.OtherName + " and tidepool"
 	}
 	if list = ofInterest(list, comparedMetrics); len(list) == 0 {
 		return nil, nil
 	}
-	t := comparisonTable(list, before, after)
-	out.Rows = make([][]figure.PlainCell, len(list))
-	for _, c := range t.Columns {
-		out.Heads = append(out.Heads, figure.PlainCell{Text: c.Head[1], Left: c.Left})
-		for i := range c.Cells {
-			one := figure.PlainCell{Text: c.Cells[i], Left: c.Left}
-			if c.Reaches != nil {
-				one.Text += c.Reaches[i]
-			}
-			out.Rows[i] = append(out.Rows[i], one)
-		}
-	}
-	return out, nil
+	return &figure.Comparison{Title: title, Table: comparisonTable(list, before, after)}, nil
 }
 
 // besideSection draws a cell's first run and the same run in real time, or in another simulator, in

@@ -189,6 +189,14 @@ func (t *Table) headed(i int) bool {
 	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Head[i] != "" })
 }
 
+// Text returns the cell of a row with the text after it.
+func (c *Column) Text(row int) string {
+	if c.Reaches == nil {
+		return c.Cells[row]
+	}
+	return c.Cells[row] + c.Reaches[row]
+}
+
 // aligned pads a text to a width.
 func (c *Column) aligned(text string, width int) string {
 	pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))

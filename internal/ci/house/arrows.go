@@ -111,7 +111,7 @@ var folderRules = []folderRule{
 		"sim/workload stack tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/emulation", driver, "buffer clock lab/plan lab/result lab/simulation link " +
 		"lnx netem node operator rdt services sim sim/workload stack tcp tcp/starlark", ""},
-	{"internal/lab/figure", driver, "lab/chart lab/result", ""},
+	{"internal/lab/figure", driver, "lab/chart lab/result table", ""},
 	{"internal/lab/chart", driver, "", ""},
 	{"internal/lab/formula", driver, "diagnostic lab/result", ""},
 	{"internal/lab/result", driver, "diagnostic files netem", ""},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/table"
 )
 
 // Report is a self-contained page about an experiment: it needs no network, no other files and no
@@ -33,23 +34,17 @@ type Report struct {
 	Plots    []Plot    // figures of all cells
 	Sections []Section // figures of single runs
 	// Timings describe the lateness of runs in real time. Late means that some runs were too late.
-	// Beside compares these runs with those in virtual time; it is nil without runs in real time.
 	Timings []string
 	Late    bool
-	Beside  *Plain
+	// Comparison compares the runs with those in real time, or with those of another simulator; nil:
+	// there are no others.
+	Comparison *Comparison
 }
 
-// Plain is a table of formatted text.
-type Plain struct {
+// Comparison is a table with a title.
+type Comparison struct {
 	Title string
-	Heads []PlainCell
-	Rows  [][]PlainCell
-}
-
-// PlainCell is a cell of a Plain table.
-type PlainCell struct {
-	Text string
-	Left bool
+	*table.Table
 }
 
 // mostDrawn limits the size of a page's figures of single runs, in bytes. The figures of further
@@ -89,7 +84,7 @@ type pageData struct {
 	Report *Report
 	Runs   string
 	Dark   template.CSS // colors of the dark theme
-	Table  table
+	Table  resultTable
 	Full   []fullTable
 	// Expected has the verdicts, grouped by subject.
 	Expected []verdictGroup

@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// table has the results, with a row for each flow of each cell.
-type table struct {
+// resultTable has the results, with a row for each flow of each cell.
+type resultTable struct {
 	Settings []string // swept keys
 	Flows    bool     // the table has a column for the flow
 	Cut      bool     // some runs did not finish
@@ -68,7 +68,7 @@ func (r *row) title() string {
 
 // unfinished describes the runs that did not finish: for each flow, or for the whole run if no flow
 // gives a reason.
-func (t *table) unfinished() []string {
+func (t *resultTable) unfinished() []string {
 	var notes []string
 	said := false
 	for i := range t.Rows {
@@ -94,8 +94,8 @@ const (
 
 // table returns the table. If a cell has only one flow, the row of the flow also has the metrics of
 // the run.
-func (c *compared) table() table {
-	t := table{Settings: c.keys}
+func (c *compared) table() resultTable {
+	t := resultTable{Settings: c.keys}
 	var rows []result.Group
 	for i := range c.cells {
 		rows = append(rows, result.Rows(i, c.cells[i].Trials, false)...)
@@ -138,7 +138,7 @@ func (c *compared) table() table {
 	return t
 }
 
-func (c *compared) row(g result.Group, t *table) row {
+func (c *compared) row(g result.Group, t *resultTable) row {
 	cell := &c.cells[g.Cell]
 	r := row{
 		Note: g.Note, Clock: cell.Clock, Color: c.colorOf(g),
