@@ -36,8 +36,7 @@ type Report struct {
 	// Timings describe the lateness of runs in real time. Late means that some runs were too late.
 	Timings []string
 	Late    bool
-	// Comparison compares the runs with those in real time, or with those of another simulator; nil:
-	// there are no others.
+	// Comparison compares the runs with those in real time or in another simulator; nil: no others.
 	Comparison *Comparison
 }
 
