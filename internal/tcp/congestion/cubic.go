@@ -229,17 +229,14 @@ func (c *cubic) OnExit(e *Exit) {
 // OnRestart reduces the window after an idle time (RFC 5681 §4.1), as the other algorithms do. The
 // idle time does not count for the curve (RFC 9438 §5.8).
 func (c *cubic) OnRestart(r *Restart) {
-	if r.Unvalidated && c.Cwnd() > c.initial {
-		c.ssthresh = max(c.ssthresh, int(c.cwnd*3/4))
-		c.cwnd = max(c.cwnd/2, float64(c.initial))
-		c.curve.epoch = clock.Never
-		return
-	}
-	if r.Idle <= r.RTO || c.Cwnd() <= c.initial {
+	if c.Cwnd() <= c.initial || !r.Unvalidated && r.Idle <= r.RTO {
 		c.pause(r.Now)
 		return
 	}
 	c.ssthresh = max(c.ssthresh, int(c.cwnd*3/4))
-	c.cwnd = float64(c.initial)
-	c.curve.epoch = clock.Never
+	window := float64(c.initial)
+	if r.Unvalidated {
+		window = max(c.cwnd/2, window)
+	}
+	c.cwnd, c.curve.epoch = window, clock.Never
 }

@@ -101,15 +101,13 @@ func (w *lossBased) OnExit(e *Exit) {
 // acknowledgments clock it out (RFC 5681 §4.1). The threshold stays (RFC 7661 §4.4.3), so that slow
 // start returns to the previous window.
 func (w *lossBased) OnRestart(r *Restart) {
-	if r.Unvalidated && w.cwnd > w.initial {
-		w.ssthresh = max(w.ssthresh, w.cwnd/4*3)
-		w.cwnd = max(w.cwnd/2, w.initial)
-		return
-	}
-	if r.Idle <= r.RTO || w.cwnd <= w.initial {
+	if w.cwnd <= w.initial || !r.Unvalidated && r.Idle <= r.RTO {
 		return
 	}
 	w.ssthresh = max(w.ssthresh, w.cwnd/4*3)
-	w.cwnd = w.initial
-	w.acked = 0
+	if r.Unvalidated {
+		w.cwnd = max(w.cwnd/2, w.initial)
+		return
+	}
+	w.cwnd, w.acked = w.initial, 0
 }
