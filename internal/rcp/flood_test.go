@@ -55,7 +55,7 @@ func TestClientsConnectDuringAFlood(t *testing.T) {
 	}
 	const steps = 2 * forged / perStep
 	for n := range steps + 4000 {
-		honest := rng.IntN(perStep) // other packets may come before those of the flood
+		honest := rng.IntN(perStep) // other packets may come before the flood
 		for i := range perStep {
 			if i == honest {
 				upward = arrive(upward, func(p packet) { server.Input(now, p.from, p.b) })

@@ -43,7 +43,7 @@ type SenderInfo struct {
 
 // NewSender returns a sender of objects, which are numbered by their index. A nil object does not
 // exist. The bytes must not change while the sender exists. The sender sends the objects that the
-// receiver requests, or those that Serve names. Errors: ErrConfig, ErrObject.
+// receiver requests or that Serve names. Errors: ErrConfig, ErrObject.
 func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {

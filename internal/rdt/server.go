@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// MaxFlows is the maximum number of receivers of a server. A new receiver replaces the one that has
-// been done longest, or else the oldest that has never acknowledged anything. If there is neither,
-// the server rejects the request.
+// MaxFlows is the maximum number of receivers of a server. A new receiver replaces the receiver
+// that finished first, or else the oldest receiver that has never acknowledged anything. If there
+// is neither, the server rejects the request.
 const MaxFlows = 64
 
 // maxServed is the maximum number of ended flows that wait for Next.

@@ -22,7 +22,7 @@ type Path struct {
 	Local netip.Addr
 	// DefaultMSS says that the host sends a peer without an MSS option segments of at most 536
 	// bytes, or 1220 over IPv6 (RFC 9293 §3.7.1), and that the peer understands the option.
-	// Otherwise the host assumes that the peer accepts what the outlet carries.
+	// Otherwise the host assumes that the peer accepts the outlet's MTU.
 	DefaultMSS bool
 	// NotHost is set if there is no route because the address is not the address of a single host.
 	NotHost bool
@@ -47,7 +47,7 @@ type Config struct {
 	// 6056). The driver fills it with random bytes once a boot; zero is predictable.
 	Secret [16]byte
 	// Algorithms are the host's own congestion controllers. Recovery.Congestion and
-	// Sockopts.Congestion find their names before those of package congestion.
+	// Sockopts.Congestion find their names before the names of package congestion.
 	Algorithms map[string]congestion.Make
 	// Sequence replaces the initial sequence numbers of RFC 9293 §3.4.1, for reproducible
 	// experiments; nil: the sequence numbers of the RFC.
@@ -124,7 +124,7 @@ type Limits struct {
 	MaxReceiveRanges int
 	// EarlyBytes bounds the out-of-order data of all connections, in bytes; zero: 256 MiB.
 	EarlyBytes int
-	// MaxConns bounds the connections, without those in TIME-WAIT; zero: 1<<20.
+	// MaxConns bounds the connections that are not in TIME-WAIT; zero: 1<<20.
 	MaxConns int
 	// SynBacklog bounds each listener's half-open connections (RFC 4987 §3.1); zero: 1024. Beyond
 	// it Knobs.SynCookies decides.

@@ -62,7 +62,7 @@ func TestTahoeRestartsSlowStart(t *testing.T) {
 	assert.Equal(t, i.SndMSS, i.SndCwnd)
 	assert.Equal(t, 5*i.SndMSS, i.SndSsthresh, "half of the flight")
 	assert.Equal(t, "loss", i.CAState)
-	t.Log("# data from before the loss arrives: the window stays that of slow start")
+	t.Log("# data from before the loss arrives: the window does not grow")
 	for end := uint32(5001); end <= 10001; end += 1000 {
 		s.sack(1, 1001, end)
 	}

@@ -199,7 +199,7 @@ func (c *Conn) enterIdle() {
 func (c *Conn) freeState() {
 	c.snd.rec.End()
 	c.snd.tx.TrimConsumer()
-	c.rcv.rx.TrimProducer() // what was written after a gap will not be published
+	c.rcv.rx.TrimProducer() // data after a gap will never be published
 	c.rcv.freeReassembly()
 }
 

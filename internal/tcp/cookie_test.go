@@ -313,8 +313,8 @@ func TestAcceptQueueFull(t *testing.T) {
 	assert.Equal(t, 1, s.l.Queued())
 	assert.Equal(t, uint64(1), s.h.Drops()[DropBacklog])
 	assert.False(t, a.options.HasTimestamps)
-	// The other segments of the client's first flight carry no cookie. They are not accepted before
-	// the one with the cookie.
+	// The other segments of the client's first flight carry no cookie. The host does not accept
+	// them before the segment with the cookie.
 	s.send(PSH|ACK, 11, 1, 10)
 	s.quiet()
 	s.send(ACK, 11, 1, 0)

@@ -95,9 +95,9 @@ func (s *script) acceptAll() {
 	s.out = nil
 }
 
-// FuzzInput sends segments from the fuzzer, close to those that the connection expects, to a host
-// in each state. The host must not panic, must respect its memory limits, and must keep its state
-// consistent.
+// FuzzInput sends segments from the fuzzer, close to the segments that the connection expects, to a
+// host in each state. The host must not panic, must respect its memory limits, and must keep its
+// state consistent.
 func FuzzInput(f *testing.F) {
 	for i := range fuzzStates {
 		f.Add(uint8(i), []byte{0x10, 1, 1, 0, 200, 3, 0x12, 0, 1, 7, 0, 9, 0x14, 2, 0, 1, 1, 1})

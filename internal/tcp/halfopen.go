@@ -42,8 +42,8 @@ type synAgreed struct {
 	sack, paced, late    bool
 }
 
-// rareState is state that few half-open connections need: those with retransmissions or invalid
-// segments of the peer, with an ICMP error, or with a user timeout.
+// rareState is state that few half-open connections need: after retransmissions or invalid segments
+// of the peer, after an ICMP error, or with a user timeout.
 type rareState struct {
 	ackLimits  *ackLimits
 	lastDataAt clock.Time

@@ -186,8 +186,8 @@ func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
 	s.h.Unreachable(s.now, s.tuple, s.iss, host, false)
 }
 
-// A connection attempt lasts longer than a router's restart, with the RTOs of .lnx files as well as
-// with those of Linux.
+// A connection attempt lasts longer than a router's restart, with the RTOs of .lnx files and with
+// the RTOs of Linux.
 func TestAConnectionRequestOutlastsAnOutage(t *testing.T) {
 	for _, row := range []struct {
 		min, initial, most, lasts time.Duration

@@ -23,7 +23,8 @@ func (c *Conn) Info() Info { return c.InfoAt(c.host.now) }
 
 // InfoAt returns the connection's state (STATUS, RFC 9293 §3.10.6). Before the first data it shows
 // the initial window, threshold and rate. If the host's own algorithms define the controller, it
-// shows those of RFC 5681 §3.1 instead, because the first call of a script may have side effects.
+// shows the values of RFC 5681 §3.1 instead, because the first call of a script may have side
+// effects.
 func (c *Conn) InfoAt(now clock.Time) (i Info) {
 	if c.snd.rec.Idle() {
 		c.leaveIdle()

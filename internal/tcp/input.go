@@ -45,7 +45,7 @@ func (t *Tuple) is(u *Tuple) bool {
 }
 
 // lookup returns the connection with a tuple. It restores a half-open one first. It returns nil for
-// unknown tuples and those in TIME-WAIT.
+// unknown tuples and for TIME-WAIT.
 func (h *Host) lookup(now clock.Time, t *Tuple) *Conn {
 	if c := h.conns.find(t); c != nil {
 		return c
@@ -166,7 +166,7 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64) {
 }
 
 // handleReset processes a reset (second step). Only a reset at exactly RCV.NXT closes the
-// connection; any other in the window draws a challenge ACK (RFC 5961 §3.2).
+// connection; any other in the window gets a challenge ACK (RFC 5961 §3.2).
 func (c *Conn) handleReset(now clock.Time, seq uint64) {
 	if seq != c.rcv.nxt {
 		c.rcv.challengeACK(now, DropReset)
@@ -192,7 +192,7 @@ func (c *Conn) handleReset(now clock.Time, seq uint64) {
 	}
 }
 
-// handleSYN processes a SYN in the window (fourth step). Every SYN draws a challenge ACK (RFC 5961
+// handleSYN processes a SYN in the window (fourth step). Every SYN gets a challenge ACK (RFC 5961
 // §4.2). A peer that has restarted answers it with a reset at exactly RCV.NXT.
 func (c *Conn) handleSYN(now clock.Time) {
 	if c.state == StateSynReceived && !c.hs.has(hsActive) {

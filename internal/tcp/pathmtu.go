@@ -16,7 +16,7 @@ type pathMTU struct {
 	report     *mtuReport // an unconfirmed report; nil: none
 	search     *search    // nil: no search, because MTU is the link's or the peer accepts no more
 	Outlet     int32      // Outlet of the Path
-	link       uint16     // the MTU of our own link, which bounds that of the path
+	link       uint16     // the MTU of our own link, an upper bound of MTU
 	acked      uint16     // the largest payload that is known to have arrived
 	peerMSS    uint16     // the peer's MSS option; zero: it sent none
 	maxSeg     uint16     // the user's limit for the payload; zero: no limit
@@ -30,7 +30,7 @@ type pathMTU struct {
 type search struct {
 	next  clock.Time // when to probe for a larger MTU; never: no probe
 	high  int        // upper bound of the path's MTU; zero: not known
-	size  int        // MTU that the next probe or the one in flight tests; zero: not chosen yet
+	size  int        // MTU that the probe in flight or the next one tests; zero: not chosen yet
 	seq   uint64     // sequence number of the probe in flight; zero: none is in flight
 	fails uint8      // consecutive lost probes of that size
 }

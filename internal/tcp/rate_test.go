@@ -213,8 +213,8 @@ func TestOnSend(t *testing.T) {
 	}
 }
 
-// RFC 7323: an acknowledgment's one-way delay is the receiver's timestamp minus the one that it
-// echoes, whatever the clocks' offsets.
+// RFC 7323: an acknowledgment's one-way delay is the receiver's timestamp minus the echoed
+// timestamp, whatever the clocks' offsets.
 func TestRFC7323_OneWayDelay(t *testing.T) {
 	o := fullOptions
 	o.HasTimestamps, o.TSVal = true, 1<<32-7

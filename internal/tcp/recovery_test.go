@@ -41,7 +41,8 @@ func TestRFC2018_BlocksInOrderOfRecency(t *testing.T) {
 		}
 		return out
 	}
-	// §4: the first block is the one that changed last. The most recent others follow.
+	// §4: the first block is the range that changed last. The other ranges follow, the latest
+	// first.
 	s.send(ACK, 101, 1, 100)
 	assert.Equal(t, [][2]uint32{{101, 201}}, blocks())
 	s.send(ACK, 301, 1, 100)

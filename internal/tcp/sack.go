@@ -7,10 +7,10 @@ func (q *reassembly) reports() bool { return q.ooo.Len() > 0 || q.dsack.Start < 
 
 // maxRuns bounds how many changes the receiver reports for data that arrives together. Such data
 // may form many runs with gaps between them, but an acknowledgment has room for only three SACK
-// blocks, and the peer retransmits data that no block reports. So each run draws an acknowledgment,
-// and the last draws two. Each also reports the runs before it, so that every run is reported two
-// or three times, and in order. The peer would treat a run that is reported late as lost (RFC 8985
-// §6.2).
+// blocks, and the peer retransmits data that no block reports. So the receiver sends an
+// acknowledgment for each run, and two for the last. Each also reports the runs before it, so that
+// every run is reported two or three times, and in order. The peer would treat a run that is
+// reported late as lost (RFC 8985 §6.2).
 const maxRuns = 48
 
 // sackBlocks adds the SACK blocks to an acknowledgment: first the duplicate, if any (RFC 2883 §4),
@@ -70,8 +70,8 @@ func (r *receiver) numbers(b buffer.Range) buffer.Range {
 }
 
 // finAlone returns the position of a FIN that waits for missing data, as an empty range, because
-// SACK reports its sequence number like that of a byte (RFC 2018 §3). It reports false if there is
-// no such FIN, or if the FIN follows the last range.
+// SACK reports a FIN like a byte (RFC 2018 §3). It reports false if there is no such FIN, or if the
+// FIN follows the last range.
 func (r *receiver) finAlone() (buffer.Range, bool) {
 	if r.fin == 0 || r.nxt >= r.fin {
 		return buffer.Range{}, false

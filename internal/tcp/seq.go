@@ -20,8 +20,8 @@ func widen(ref uint64, s uint32) uint64 {
 // connection.
 func after(a, b uint32) bool { return int32(a-b) > 0 }
 
-// streamed returns the stream offset of a 64-bit sequence number; iss is that of the SYN. Numbers
-// before the stream have offset zero.
+// streamed returns the stream offset of a 64-bit sequence number; iss is the number of the SYN.
+// Numbers before the stream have offset zero.
 func streamed(n, iss uint64) uint64 {
 	if n <= iss {
 		return 0

@@ -157,14 +157,14 @@ func TestRFC7323_4_3_Echo(t *testing.T) {
 		s.send(ACK, 201, 1, 100, stamp(105, 1))
 		assert.Equal(t, uint32(101), echo(s, 301))
 	})
-	t.Run("a gap: the last segment that advanced the window, then the one that fills the gap", func(t *testing.T) {
+	t.Run("a gap: the last segment before it, then the segment that fills it", func(t *testing.T) {
 		s := stamped(t, Config{}, 100)
 		s.send(ACK, 1, 1, 100, stamp(101, 1))
 		assert.Equal(t, uint32(101), echo(s, 101))
 		s.send(ACK, 201, 1, 100, stamp(103, 1))
 		assert.Equal(t, uint32(101), echo(s, 101))
 		s.send(ACK, 101, 1, 100, stamp(102, 1))
-		assert.Equal(t, uint32(102), echo(s, 301), "older than that of the early segment, but accepted")
+		assert.Equal(t, uint32(102), echo(s, 301), "older than the early segment's, but accepted")
 		s.send(ACK, 301, 1, 100, stamp(104, 1))
 		assert.Equal(t, uint32(104), echo(s, 401))
 	})

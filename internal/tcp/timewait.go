@@ -78,7 +78,7 @@ func (w *timeWaits) input(now clock.Time, e *timeWait, s *Segment, listener bool
 	case s.Flags&(SYN|ACK|FIN) == SYN && listener && e.admits(&w.cfg.Knobs, s):
 		return true
 	case s.Flags.Has(SYN):
-		// Fourth step: a SYN draws a challenge ACK.
+		// Fourth step: a SYN gets a challenge ACK.
 	case !s.Flags.Has(ACK) && !(e.plain && e.repeatsFIN(s)):
 		// Fifth step, performed before the first: drop a segment without ACK. Peers without TCP
 		// options may retransmit a FIN without ACK.

@@ -266,7 +266,7 @@ func (w *world) step(until clock.Time) bool {
 	return true
 }
 
-// deliver delivers the next packet, merged with those that follow it if the wire merges segments.
+// deliver delivers the next packet. If the wire merges segments, it merges the packets that follow.
 func (w *world) deliver() {
 	p := heap.Pop(&w.flight).(*packet)
 	_, _, h, payload, ok := ParseHeader(p.data)

@@ -37,7 +37,7 @@ func TestParseHeaderLengths(t *testing.T) {
 		extra  int // number of bytes after the datagram
 		ok     bool
 	}{
-		"as it is":             {11, 0, true},
+		"exact length":         {11, 0, true},
 		"an IP payload longer": {11, 5, true},
 		"no payload":           {8, 3, true},
 		"below the header":     {7, 0, false},

@@ -1,6 +1,6 @@
 // Package congestion implements the congestion control algorithms, one per file, behind one
 // interface. A controller determines the congestion window of a connection. The connection passes
-// it what was acknowledged and what was lost, and the controller never accesses the connection.
+// it acknowledgments and losses, and the controller never accesses the connection.
 package congestion
 
 import (
@@ -55,9 +55,9 @@ type Ack struct {
 	// receiver, which repeats the flag until it sees CWR, it is UnknownMarks.
 	Echo   bool
 	Marked int
-	// Transit is the receiver's timestamp minus the one that it echoes (RFC 7323 §3), modulo 2³²,
-	// in milliseconds. It is the sum of the one-way delay of the oldest acknowledged segment, the
-	// delay of its acknowledgment, and the unknown difference of the two hosts' clocks. Without
+	// Transit is the receiver's timestamp minus the timestamp that it echoes (RFC 7323 §3), modulo
+	// 2³², in milliseconds. It is the sum of the one-way delay of the oldest acknowledged segment,
+	// the delay of its acknowledgment, and the unknown difference of the two hosts' clocks. Without
 	// Stamped there are no timestamps.
 	Transit uint32
 	Stamped bool

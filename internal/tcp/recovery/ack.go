@@ -44,7 +44,7 @@ type Ack struct {
 type Echo struct {
 	Tick    uint32 // in ticks of our clock
 	Known   bool
-	Transit uint32 // the acknowledgment's own timestamp minus the one that it echoes
+	Transit uint32 // the acknowledgment's own timestamp minus its echo
 }
 
 // before reports whether the acknowledgment answers a segment sent before when. Then an earlier

@@ -38,7 +38,7 @@ func (c *Config) SetDefaults() {
 // Options configure the recoveries of a host.
 type Options struct {
 	Config
-	Algorithms map[string]congestion.Make // by name, besides those of package congestion
+	Algorithms map[string]congestion.Make // by name, in addition to package congestion
 	MaxWindow  int                        // bytes
 	FinTimeout time.Duration              // after a FIN whose data is acknowledged; 0: RTO
 	AckDelay   time.Duration              // RFC 8985 §7.2, max_ack_delay

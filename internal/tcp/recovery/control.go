@@ -81,7 +81,7 @@ func (v *Recovery) SetAlgorithm(name string, cfg congestion.Config) error {
 	case cc.PacingRate() != 0:
 		// The old controller models the path without a threshold: use its window.
 		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
-	case cc.Cwnd() < cfg.MaxWindow: // the window of a script or of "fixed", not that of "none"
+	case cc.Cwnd() < cfg.MaxWindow: // the window of a script or of "fixed", but not of "none"
 		cfg.Cwnd = cc.Cwnd()
 	}
 	v.CC.take(create(cfg))

@@ -15,9 +15,9 @@ const (
 const forwardSegments = 2
 
 // mayForward reports whether F-RTO may run. RFC 5682 §2.1 step 1 excludes timeouts during an
-// earlier recovery, because acknowledgments of its retransmissions look like those of original
-// transmissions. F-RTO is safe if the earlier timeout was of the same segment. It is not safe in
-// fast recovery, which has also retransmitted.
+// earlier recovery, because acknowledgments of its retransmissions look like acknowledgments of
+// original transmissions. F-RTO is safe if the earlier timeout was of the same segment. It is not
+// safe in fast recovery, which has also retransmitted.
 func (e *episode) mayForward(una uint64) bool {
 	return e.kind == steady ||
 		e.kind == restarting && e.forward == forwardFirst && e.timedOut == una

@@ -1,7 +1,7 @@
 package recovery
 
-// recut cuts the records that are longer than a segment of mss bytes, except those that have
-// arrived and MTU probes, which are long on purpose. No piece spans two records in flight, because
+// recut cuts the records that are longer than a segment of mss bytes, except records that have
+// arrived, and MTU probes, which are long on purpose. No piece spans two records in flight, because
 // the peer reports segments as they were sent. Before cutting, recut joins adjacent lost records,
 // so that only their last piece is short. The pieces replace the records both in sequence order and
 // in the order of transmission. move maps the id of a record to the id of the piece with its first

@@ -144,8 +144,8 @@ func boundedRange(
 	return v, nil
 }
 
-// mathModule is Starlark's math module. Portable functions of arith.go replace those whose results
-// depend on the platform.
+// mathModule is Starlark's math module. Portable functions of arith.go replace the functions whose
+// results depend on the platform.
 var mathModule = func() *starlarkstruct.Module {
 	m := &starlarkstruct.Module{Name: "math", Members: starlark.StringDict{
 		"cbrt": function("cbrt", cbrt),

@@ -145,7 +145,7 @@ def on_ack(state, ack):
     state.seen.append(ack.rtt)
     state.last["rtt"] = ack.rtt
     state.phase(state)
-    if hasattr(state, "rounds"): fail("somebody else's")
+    if hasattr(state, "rounds"): fail("another connection's")
 
 def on_loss(state, loss):
     state.ssthresh = int(state.draw * (1 << 40)) + 1

@@ -99,7 +99,8 @@ func (c *controller) OnLoss(l *congestion.Loss) {
 	}
 }
 
-// OnExit calls on_exit. Without one it does what the built-in algorithms do.
+// OnExit calls on_exit. If the script does not define it, OnExit acts as the built-in algorithms
+// do.
 func (c *controller) OnExit(e *congestion.Exit) {
 	if !c.begin(e.Now, e.MSS) {
 		return
@@ -116,7 +117,8 @@ func (c *controller) OnExit(e *congestion.Exit) {
 	c.before.end(e.Spurious)
 }
 
-// OnRestart calls on_restart. Without one it does what the built-in algorithms do.
+// OnRestart calls on_restart. If the script does not define it, OnRestart acts as the built-in
+// algorithms do.
 func (c *controller) OnRestart(r *congestion.Restart) {
 	if !c.begin(r.Now, r.MSS) {
 		return

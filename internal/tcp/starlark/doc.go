@@ -20,7 +20,7 @@
 // param("beta", 0.5) declares a parameter that an experiment sets. record("alpha", x) passes a
 // number to the run's hooks. set_timer(s) sets the connection's only timer.
 //
-// For a script without on_exit or on_restart that sets ssthresh, the package does what the built-in
+// For a script without on_exit or on_restart that sets ssthresh, the package acts as the built-in
 // loss-based algorithms do (window.go).
 //
 // A script is deterministic. Starlark has no clock, no random numbers, and no order that depends on

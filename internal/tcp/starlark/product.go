@@ -11,7 +11,7 @@ import (
 
 // Multiplication is the only operator that can create a huge value from two small ones, such as [0]
 // * 1000000000, before the meter can check it. So the package replaces products by calls of a
-// checked function, except those with a small number or a fraction, which are the most common.
+// checked function. It keeps products with a small number or a fraction, which are the most common.
 
 // productName is not a valid identifier, so scripts cannot call it.
 const productName = "*"
