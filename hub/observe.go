@@ -40,7 +40,7 @@ type flow struct {
 // observe counts a packet that the hub sends to a student.
 func (h *Hub) observe(to *student, packet []byte, now time.Time) {
 	var facts capture.Facts
-	facts.Look(packet)
+	facts.Parse(packet)
 	if len(packet) < 20 || packet[0]>>4 != 4 {
 		return
 	}
@@ -93,7 +93,7 @@ func (h *Hub) follow(at capture.Flow, packet []byte, facts *capture.Facts, c *Ce
 		c.Repeats++
 	}
 	// the hub sees this data for the first time, in order or in a gap
-	if s.Marks&capture.MarkAgain == 0 {
+	if s.Marks&capture.MarkRetransmission == 0 {
 		c.Bytes += uint64(s.Length)
 		f.bytes[side] += uint64(s.Length)
 	}

@@ -111,7 +111,7 @@ func (w *World) captured() (list []capture.Captured, names []capture.Interface, 
 // If a packet is a SYN on the sender's interface, opens returns the filter of its connection.
 func opens(p capture.Captured) string {
 	var f capture.Facts
-	f.Look(p.Data)
+	f.Parse(p.Data)
 	flow, ok := f.Flow(true)
 	// this filter is valid
 	syn, _ := capture.ParseFilter("tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn")

@@ -8,7 +8,7 @@ import (
 // A packet is an Enhanced Packet Block of pcapng (draft-ietf-opsawg-pcapng §4.3), in the byte order
 // of the section's header:
 //
-//	type  size  interface  time, upper half  lower half  bytes kept  bytes there were
+//	type  size  interface  time, upper half  lower half  captured length  original length
 //	the bytes, padded to four
 //	options, each a code, a length and a value padded to four
 //	size
@@ -42,9 +42,9 @@ const (
 
 var order = binary.LittleEndian
 
-// section writes the header of the file's only section. It contains nothing about the machine, so
-// the same run gives the same file everywhere.
-func (w *Writer) section() error {
+// writeSection writes the header of the file's only section. It contains nothing about the machine,
+// so the same run gives the same file everywhere.
+func (w *Writer) writeSection() error {
 	b := order.AppendUint32(w.block[:0], sectionBlock)
 	b = order.AppendUint32(b, 0) // placeholder; end stores the size
 	b = order.AppendUint32(b, sectionMagic)
@@ -56,8 +56,8 @@ func (w *Writer) section() error {
 	return w.write("the header")
 }
 
-// describe writes an interface description block.
-func (w *Writer) describe(i Interface) error {
+// writeInterface writes an interface description block.
+func (w *Writer) writeInterface(i Interface) error {
 	b := order.AppendUint32(w.block[:0], interfaceBlock)
 	b = order.AppendUint32(b, 0) // placeholder; end stores the size
 	// The link type is 12 and not 101, which stands for raw IP: libpcap rejects a file with two
@@ -74,8 +74,8 @@ func (w *Writer) describe(i Interface) error {
 	return w.write("an interface")
 }
 
-// statistics writes an interface statistics block.
-func (w *Writer) statistics(at int64, iface int, packets, missed uint64) error {
+// writeStatistics writes an interface statistics block.
+func (w *Writer) writeStatistics(at int64, iface int, packets, missed uint64) error {
 	b := order.AppendUint32(w.block[:0], statisticsBlock)
 	b = order.AppendUint32(b, 0) // placeholder; end stores the size
 	b = order.AppendUint32(b, uint32(iface))
@@ -102,12 +102,12 @@ func (w *Writer) begin(r *Record) {
 	b = order.AppendUint32(b, uint32(r.Iface))
 	b = order.AppendUint32(b, uint32(r.At>>32))
 	b = order.AppendUint32(b, uint32(r.At))
-	b = order.AppendUint32(b, 0) // placeholder; text stores the length
+	b = order.AppendUint32(b, 0) // placeholder; data stores the length
 	w.block = order.AppendUint32(b, uint32(r.Length))
 }
 
-// text appends the first snaplen bytes of the pieces.
-func (w *Writer) text(pieces [][]byte) {
+// data appends the first snaplen bytes of the pieces.
+func (w *Writer) data(pieces [][]byte) {
 	kept := 0
 	for _, p := range pieces {
 		p = p[:min(len(p), w.snaplen-kept)]

@@ -112,7 +112,7 @@ func parse(b []byte) (datagram, bool) {
 func (d *datagram) append(dst []byte) []byte {
 	switch {
 	case d.fragment > 0: // the payload starts inside an upper-layer message
-		dst = append(d.appendAddrs(dst), name(d.protocol)...)
+		dst = append(d.appendAddrs(dst), protocolName(d.protocol)...)
 		return d.appendLength(dst)
 	case d.protocol == protocolTCP:
 		return d.appendTCP(dst)
@@ -234,7 +234,7 @@ func (d *datagram) appendLength(dst []byte) []byte {
 	return appendInt(append(dst, ", length "...), d.length)
 }
 
-func name(protocol uint8) string {
+func protocolName(protocol uint8) string {
 	switch protocol {
 	case protocolTest:
 		return "test"

@@ -103,7 +103,7 @@ func lines6(tb testing.TB) map[string]struct{ packet, line string } {
 	add("groups", icmp6(tb, 143, 0, word(2), record(4), record(6, target...)),
 		at+"ICMP6, multicast listener report v2, 2 group record(s) [gaddr ff02::fb to_ex, 0 source(s)]"+
 			" [gaddr ff02::fb block, 1 source(s)], length 64")
-	add("groups of a kind that is unknown", icmp6(tb, 143, 0, word(2), record(0)),
+	add("group record of unknown type", icmp6(tb, 143, 0, word(2), record(0)),
 		at+"ICMP6, multicast listener report v2, 2 group record(s) "+
 			"[gaddr ff02::fb unknown code (-1), 0 source(s)] [|icmp6], length 28")
 	add("five groups", icmp6(tb, 143, 0, word(5), bytes.Repeat(record(1), 5)),
@@ -168,7 +168,7 @@ func TestTcpdumpReadsIPv6(t *testing.T) {
 	assert.Len(t, read("udp port 5300"), 1)
 }
 
-func TestFiltersOfIPv6(t *testing.T) {
+func TestIPv6Filters(t *testing.T) {
 	hop := []byte{6, 0, 1, 4, 0, 0, 0, 0}
 	syn := segment6(t, layers.TCP{SYN: true, Options: options()}, 0)
 	packets := map[string][]byte{
@@ -218,7 +218,7 @@ func TestFiltersOfIPv6(t *testing.T) {
 		var passed []string
 		for name := range strings.FieldsSeq("chain dns first later old oldudp ping short syn") {
 			var facts capture.Facts
-			facts.Look(packets[name][:min(len(packets[name]), capture.HeaderBytes)])
+			facts.Parse(packets[name][:min(len(packets[name]), capture.HeaderBytes)])
 			if f.Match(&facts) {
 				passed = append(passed, name)
 			}
@@ -247,7 +247,7 @@ func TestFollowIPv6(t *testing.T) {
 	packet := build(t, h, &layers.TCP{SrcPort: 1, DstPort: 2, SYN: true, Options: options()},
 		gopacket.Payload(make([]byte, 50)))
 	facts := capture.Facts{Iface: "if0"}
-	facts.Look(packet)
+	facts.Parse(packet)
 	flow, ok := facts.Flow(true)
 	require.True(t, ok)
 	assert.Equal(t, capture.Flow{
@@ -261,7 +261,7 @@ func TestFollowIPv6(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, []any{"S", 50, 1360, 7, uint8(1)}, []any{s.Flags, s.Length, s.MSS, s.Scale, s.ECN})
 
-	facts.Look(chained(t, 44, []byte{6, 0, 0, 1, 0, 0, 0, 1}, packet[40:]))
+	facts.Parse(chained(t, 44, []byte{6, 0, 0, 1, 0, 0, 0, 1}, packet[40:]))
 	_, ok = facts.Flow(true)
 	assert.True(t, ok)
 	assert.Nil(t, facts.Segment(packet), "a fragment")

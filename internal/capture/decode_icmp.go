@@ -83,7 +83,7 @@ func appendUnreachable(dst []byte, code uint8, b []byte) []byte {
 		dst = appendInt(dst, int(q.protocol))
 	case codePort:
 		dst = append(appendAddr(dst, q.dst), ' ')
-		dst = append(append(dst, name(q.protocol)...), " port"...)
+		dst = append(append(dst, protocolName(q.protocol)...), " port"...)
 		if ok && len(q.payload) >= 4 {
 			port := binary.BigEndian.Uint16(q.payload[2:])
 			dst = appendInt(append(dst, ' '), int(port))

@@ -129,7 +129,7 @@ func appendUnreachable6(dst []byte, code uint8, quoted []byte) []byte {
 		return appendAddr(append(dst, ' '), q.dst)
 	}
 	dst = append(appendAddr(append(dst, ", "...), q.dst), ' ')
-	dst = append(append(dst, name(q.protocol)...), " port"...)
+	dst = append(append(dst, protocolName(q.protocol)...), " port"...)
 	if ok && len(q.payload) >= 4 {
 		dst = appendInt(append(dst, ' '), int(binary.BigEndian.Uint16(q.payload[2:])))
 	}

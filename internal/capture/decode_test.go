@@ -85,7 +85,7 @@ func TestDescribeTCP(t *testing.T) {
 	}
 }
 
-func TestDescribeTheOthers(t *testing.T) {
+func TestDescribeOtherProtocols(t *testing.T) {
 	text := func(s string) gopacket.Payload { return gopacket.Payload(s) }
 	icmp := func(kind, code uint8) *layers.ICMPv4 {
 		return &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(kind, code), Id: 7, Seq: 576}
@@ -201,7 +201,7 @@ func TestDescribeTheOthers(t *testing.T) {
 			"RIP response, entries 5, length 64: 0.0.0.0/0 cost 1, " +
 				"10.0.0.0/24 cost 1, 10.0.0.0/24 cost 1, 10.0.0.0/24 cost 1, ...",
 		},
-		"rip whose count lies": {
+		"rip, wrong count": {
 			200,
 			[]gopacket.SerializableLayer{rip(64, 1, net0, slash24)},
 			"RIP response, entries 64, length 16 [bad length]",
@@ -225,7 +225,7 @@ func TestDescribeTheOthers(t *testing.T) {
 	}
 }
 
-func TestDescribeWhatIsBroken(t *testing.T) {
+func TestDescribeMalformedPackets(t *testing.T) {
 	data := segment(t, layers.TCP{ACK: true, PSH: true, Options: options()}, 100)
 	const line = "IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [P.], seq 0:100, ack 0, win 0, " +
 		"options [mss 1360,sackOK,TS val 7 ecr 0,nop,wscale 7], length 100"
@@ -254,17 +254,20 @@ func TestDescribeWhatIsBroken(t *testing.T) {
 		packet []byte
 		want   string
 	}{
-		"nothing":              {nil, "IP [|ip], length 0"},
-		"19 bytes":             {data[:19], "IP [|ip], length 19"},
-		"version 5":            {broken(func(b []byte) { b[0] = 0x55 }), "IP version 5, length 160"},
-		"header length 16":     {broken(func(b []byte) { b[0] = 0x44 }), "IP 10.0.0.1 > 10.1.0.2: bad header length 16"},
-		"header length 60":     {broken(func(b []byte) { b[0] = 0x4f })[:40], "IP 10.0.0.1 > 10.1.0.2: bad header length 60"},
-		"header only":          {data[:60], line},
-		"cut in the options":   {data[:50], "IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [P.], seq 0:100, ack 0, win 0, [|tcp]"},
-		"cut in the header":    {data[:39], "IP 10.0.0.1 > 10.1.0.2: [|tcp]"},
-		"bad header checksum":  {broken(func(b []byte) { b[8]-- }), line + " [bad header checksum]"},
-		"bad TCP checksum":     {broken(func(b []byte) { b[159]++ }), line + " [bad checksum]"},
-		"bytes behind the end": {append(bytes.Clone(data), 1, 2, 3), line},
+		"empty":     {nil, "IP [|ip], length 0"},
+		"19 bytes":  {data[:19], "IP [|ip], length 19"},
+		"version 5": {broken(func(b []byte) { b[0] = 0x55 }), "IP version 5, length 160"},
+		"header length 16": {broken(func(b []byte) { b[0] = 0x44 }),
+			"IP 10.0.0.1 > 10.1.0.2: bad header length 16"},
+		"header length 60": {broken(func(b []byte) { b[0] = 0x4f })[:40],
+			"IP 10.0.0.1 > 10.1.0.2: bad header length 60"},
+		"header only": {data[:60], line},
+		"cut in the options": {data[:50],
+			"IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [P.], seq 0:100, ack 0, win 0, [|tcp]"},
+		"cut in the header":   {data[:39], "IP 10.0.0.1 > 10.1.0.2: [|tcp]"},
+		"bad header checksum": {broken(func(b []byte) { b[8]-- }), line + " [bad header checksum]"},
+		"bad TCP checksum":    {broken(func(b []byte) { b[159]++ }), line + " [bad checksum]"},
+		"bytes after the end": {append(bytes.Clone(data), 1, 2, 3), line},
 		"TCP header length 16": {
 			broken(func(b []byte) { b[32] = 0x40 }),
 			"IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [P.], bad header length 16",

@@ -15,21 +15,21 @@ type Facts struct {
 	Length  int    // length on the link in bytes
 
 	headers
-	src, dst   netip.Addr
-	ports      bool // the next two fields are valid
-	sport      uint16
-	dport      uint16
-	isTCP      bool // the packet is TCP, with these flags
-	flags      uint8
-	textLength int // length of a TCP segment's payload
+	src, dst      netip.Addr
+	ports         bool // the next two fields are valid
+	sport         uint16
+	dport         uint16
+	isTCP         bool // the packet is TCP, with these flags
+	flags         uint8
+	payloadLength int // length of a TCP segment's payload
 }
 
-// HeaderBytes is the largest number of bytes of a packet that Look and a Follower read: the longest
-// headers of IPv4 and TCP. IPv6 fits with 20 bytes of extension headers.
+// HeaderBytes is the largest number of bytes of a packet that Parse and a Follower read: the
+// longest headers of IPv4 and TCP. IPv6 fits with 20 bytes of extension headers.
 const HeaderBytes = 120
 
-// Look fills in the facts from the packet's first HeaderBytes bytes, or all of a shorter packet.
-func (f *Facts) Look(packet []byte) {
+// Parse fills in the facts from the packet's first HeaderBytes bytes, or all of a shorter packet.
+func (f *Facts) Parse(packet []byte) {
 	f.headers, f.ports, f.isTCP = headersOf(packet), false, false
 	switch f.version {
 	case 4:
@@ -47,11 +47,11 @@ func (f *Facts) Look(packet []byte) {
 		binary.BigEndian.Uint16(packet[f.size+2:])
 	if f.protocol == protocolTCP && len(packet) >= f.size+20 {
 		f.isTCP, f.flags = true, packet[f.size+13]
-		f.textLength = max(0, f.total-f.size-int(packet[f.size+12]>>4)*4)
+		f.payloadLength = max(0, f.total-f.size-int(packet[f.size+12]>>4)*4)
 	}
 }
 
-// Segment returns the TCP segment of the packet that Look has read; nil if the packet is not TCP,
+// Segment returns the TCP segment of the packet that Parse has read; nil if the packet is not TCP,
 // or is a fragment.
 func (f *Facts) Segment(packet []byte) []byte {
 	if !f.isTCP || f.more || f.fragment > 0 || f.total < f.size {
@@ -97,11 +97,11 @@ type Filter struct{ root *term }
 // Match reports whether a packet matches. It does not allocate.
 func (f *Filter) Match(p *Facts) bool { return f == nil || f.root.match(p) }
 
-// kindOfTerm is what a term tests.
-type kindOfTerm uint8
+// termKind is what a term tests.
+type termKind uint8
 
 const (
-	termNot kindOfTerm = iota
+	termNot termKind = iota
 	termAnd
 	termOr
 	termNet
@@ -116,21 +116,21 @@ const (
 	termIface
 )
 
-// which is the end of a packet that a term applies to.
-type which uint8
+// dirQualifier is the end of a packet that a term applies to (pcap-filter(7): dir).
+type dirQualifier uint8
 
 const (
-	eitherEnd which = iota
-	bothEnds
-	sourceEnd
-	targetEnd
+	srcOrDst dirQualifier = iota
+	srcAndDst
+	srcOnly
+	dstOnly
 )
 
 // term is a node of a filter's syntax tree.
 type term struct {
-	kind     kindOfTerm
+	kind     termKind
 	a, b     *term // operands of not, and, or
-	end      which
+	dir      dirQualifier
 	version  uint8 // IP version that must match; 0: any
 	net      netip.Prefix
 	low      uint16 // range of ports, from low to high
@@ -158,10 +158,10 @@ func (t *term) match(p *Facts) bool {
 	case termOr:
 		return t.a.match(p) || t.b.match(p)
 	case termNet:
-		return t.end.of(t.net.Contains(p.src), t.net.Contains(p.dst))
+		return t.dir.of(t.net.Contains(p.src), t.net.Contains(p.dst))
 	case termPorts:
 		return p.ports && (t.protocol < 0 || int(p.protocol) == t.protocol) &&
-			t.end.of(t.low <= p.sport && p.sport <= t.high, t.low <= p.dport && p.dport <= t.high)
+			t.dir.of(t.low <= p.sport && p.sport <= t.high, t.low <= p.dport && p.dport <= t.high)
 	case termProtocol:
 		return p.version != 0 && int(p.protocol) == t.protocol
 	case termIP:
@@ -189,15 +189,15 @@ func (t *term) hasFlags(flags uint8) bool {
 	return flags&t.flags != 0
 }
 
-func (w which) of(src, dst bool) bool {
-	switch w {
-	case bothEnds:
+func (d dirQualifier) of(src, dst bool) bool {
+	switch d {
+	case srcAndDst:
 		return src && dst
-	case sourceEnd:
+	case srcOnly:
 		return src
-	case targetEnd:
+	case dstOnly:
 		return dst
-	case eitherEnd:
+	case srcOrDst:
 	}
 	return src || dst
 }
@@ -213,8 +213,8 @@ func (e *FilterError) Error() string {
 	return fmt.Sprintf("filter: %s\n  %s\n  %s^", e.What, e.Text, strings.Repeat(" ", e.At))
 }
 
-// longestFilter limits the length of a filter, and so the depth of its tree.
-const longestFilter = 1024
+// maxFilter limits the length of a filter, and so the depth of its tree.
+const maxFilter = 1024
 
 // ParseFilter reads a filter in the syntax of pcap-filter(7), with some additional keywords. It
 // returns nil for the empty filter. Errors are of type *FilterError.
@@ -232,8 +232,8 @@ const longestFilter = 1024
 // 200, and UDP port 520. The protocol of an IPv6 packet is the one after its extension headers.
 func ParseFilter(text string) (*Filter, error) {
 	p := filterParser{text: text, last: qualifiers{protocol: -1}}
-	if len(text) > longestFilter {
-		return nil, p.wrong(longestFilter, "longer than %d bytes", longestFilter)
+	if len(text) > maxFilter {
+		return nil, p.fail(maxFilter, "longer than %d bytes", maxFilter)
 	}
 	if err := p.lex(); err != nil {
 		return nil, err
@@ -245,12 +245,12 @@ func ParseFilter(text string) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !p.over() {
+	if !p.atEnd() {
 		w := p.peek()
 		if w.text == ")" {
-			return nil, p.wrong(w.at, "this ) has no matching (")
+			return nil, p.fail(w.at, "this ) has no matching (")
 		}
-		return nil, p.wrong(w.at, "expected and, or, or the end, not %q", w.text)
+		return nil, p.fail(w.at, "expected and, or, or the end, not %q", w.text)
 	}
 	return &Filter{root}, nil
 }

@@ -30,11 +30,11 @@ type filterParser struct {
 type qualifiers struct {
 	protocol int   // protocol of a port; negative: any
 	version  uint8 // IP version; 0: any
-	end      which
-	noun     string // host, net, port, portrange; empty: none so far
+	dir      dirQualifier
+	kind     string // host, net, port, portrange; empty: none so far
 }
 
-func (p *filterParser) wrong(at int, format string, args ...any) error {
+func (p *filterParser) fail(at int, format string, args ...any) error {
 	return &FilterError{Text: p.text, At: min(at, len(p.text)), What: fmt.Sprintf(format, args...)}
 }
 
@@ -50,12 +50,12 @@ func (p *filterParser) lex() error {
 			strings.HasPrefix(p.text[i:], "!="), strings.HasPrefix(p.text[i:], "=="):
 			n = 2
 		case strings.IndexByte("()[]!&|=,", c) >= 0:
-		case inWord(c):
-			for i+n < len(p.text) && inWord(p.text[i+n]) {
+		case isWordByte(c):
+			for i+n < len(p.text) && isWordByte(p.text[i+n]) {
 				n++
 			}
 		default:
-			return p.wrong(i, "unexpected %q", string(rune(c)))
+			return p.fail(i, "unexpected %q", string(rune(c)))
 		}
 		p.words = append(p.words, filterWord{p.text[i : i+n], i})
 		i += n
@@ -63,16 +63,16 @@ func (p *filterParser) lex() error {
 	return nil
 }
 
-func inWord(c byte) bool {
+func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
 		strings.IndexByte(`.-/_:@\`, c) >= 0
 }
 
-func (p *filterParser) over() bool { return p.next >= len(p.words) }
+func (p *filterParser) atEnd() bool { return p.next >= len(p.words) }
 
 // peek returns the next token, or an empty one at the end.
 func (p *filterParser) peek() filterWord {
-	if p.over() {
+	if p.atEnd() {
 		return filterWord{"", len(p.text)}
 	}
 	return p.words[p.next]
@@ -88,7 +88,7 @@ func (p *filterParser) take() filterWord {
 // accept consumes the next token if it is one of these.
 func (p *filterParser) accept(words ...string) bool {
 	for _, w := range words {
-		if !p.over() && p.peek().text == w {
+		if !p.atEnd() && p.peek().text == w {
 			p.next++
 			return true
 		}
@@ -96,7 +96,7 @@ func (p *filterParser) accept(words ...string) bool {
 	return false
 }
 
-func found(w filterWord) string {
+func quote(w filterWord) string {
 	if w.text == "" {
 		return "the end"
 	}
@@ -104,9 +104,9 @@ func found(w filterWord) string {
 }
 
 func (p *filterParser) expression() (*term, error) {
-	const deepest = 64
-	if p.depth++; p.depth > deepest {
-		return nil, p.wrong(p.peek().at, "nested more than %d deep", deepest)
+	const maxDepth = 64
+	if p.depth++; p.depth > maxDepth {
+		return nil, p.fail(p.peek().at, "nested more than %d deep", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	left, err := p.negation()
@@ -135,7 +135,7 @@ func (p *filterParser) negation() (*term, error) {
 	var err error
 	if open := p.peek(); p.accept("(") {
 		if t, err = p.expression(); err == nil && !p.accept(")") {
-			err = p.wrong(open.at, "this ( is not closed")
+			err = p.fail(open.at, "this ( is not closed")
 		}
 	} else {
 		t, err = p.primitive()
@@ -170,7 +170,7 @@ func (p *filterParser) primitive() (*term, error) {
 	case "ifname", "on":
 		name := p.take()
 		if name.text == "" {
-			return nil, p.wrong(name.at, "expected the name of an interface after %q", w.text)
+			return nil, p.fail(name.at, "expected the name of an interface after %q", w.text)
 		}
 		return &term{kind: termIface, name: name.text}, nil
 	case "less", "greater":
@@ -239,18 +239,18 @@ func (p *filterParser) protocol(version uint8) (*term, error) {
 	}
 	n, err := strconv.ParseUint(w.text, 10, 8)
 	if err != nil {
-		return nil, p.wrong(w.at,
-			"expected a protocol (tcp, udp, icmp, icmp6, rip, test, 0-255), not %s", found(w))
+		return nil, p.fail(w.at,
+			"expected a protocol (tcp, udp, icmp, icmp6, rip, test, 0-255), not %s", quote(w))
 	}
 	return &term{kind: termProtocol, protocol: int(n), version: version}, nil
 }
 
-func (p *filterParser) number(behind string, most int) (int, error) {
+func (p *filterParser) number(keyword string, limit int) (int, error) {
 	w := p.take()
 	n, err := strconv.Atoi(w.text)
-	if err != nil || n < 0 || n > most {
-		return 0, p.wrong(w.at, "expected a number from 0 to %d after %q, not %s", most, behind,
-			found(w))
+	if err != nil || n < 0 || n > limit {
+		return 0, p.fail(w.at, "expected a number from 0 to %d after %q, not %s", limit, keyword,
+			quote(w))
 	}
 	return n, nil
 }
@@ -260,31 +260,31 @@ func (p *filterParser) qualified(q qualifiers) (*term, error) {
 	first := p.peek()
 	switch {
 	case p.accept("src"):
-		q.end = sourceEnd
+		q.dir = srcOnly
 		if p.accept("or") {
-			q.end = eitherEnd
+			q.dir = srcOrDst
 		} else if p.accept("and") {
-			q.end = bothEnds
+			q.dir = srcAndDst
 		}
-		if q.end != sourceEnd && !p.accept("dst") {
-			return nil, p.wrong(p.peek().at, "expected dst here, not %s", found(p.peek()))
+		if q.dir != srcOnly && !p.accept("dst") {
+			return nil, p.fail(p.peek().at, "expected dst here, not %s", quote(p.peek()))
 		}
 	case p.accept("dst"):
-		q.end = targetEnd
+		q.dir = dstOnly
 	}
-	said := p.peek().text
-	if isQualifier(said) && said != "src" && said != "dst" {
-		q.noun = said
+	keyword := p.peek().text
+	if isQualifier(keyword) && keyword != "src" && keyword != "dst" {
+		q.kind = keyword
 		p.next++
 	} else if first == p.peek() && q.protocol < 0 && q.version == 0 {
 		q = p.last // the term is only a port number, as in "port 80 or 443"
 	}
 	w := p.take()
-	if q.noun == "" || strings.HasPrefix(q.noun, "port") && strings.ContainsAny(w.text, ".:") {
-		q.noun = "host" // the term is only an address, as in "port 80 or 10.0.0.1"
+	if q.kind == "" || strings.HasPrefix(q.kind, "port") && strings.ContainsAny(w.text, ".:") {
+		q.kind = "host" // the term is only an address, as in "port 80 or 10.0.0.1"
 	}
 	p.last = q
-	switch q.noun {
+	switch q.kind {
 	case "port", "portrange":
 		return p.ports(q, w)
 	case "net":
@@ -299,17 +299,17 @@ func (p *filterParser) ports(q qualifiers, w filterWord) (*term, error) {
 	if !isRange {
 		high = low
 	}
-	a, bad := strconv.ParseUint(low, 10, 16)
-	b, worse := strconv.ParseUint(high, 10, 16)
-	if bad != nil || worse != nil || a > b || isRange != (q.noun == "portrange") {
+	a, errLow := strconv.ParseUint(low, 10, 16)
+	b, errHigh := strconv.ParseUint(high, 10, 16)
+	if errLow != nil || errHigh != nil || a > b || isRange != (q.kind == "portrange") {
 		want := "a port from 0 to 65535"
-		if q.noun == "portrange" {
+		if q.kind == "portrange" {
 			want = "ports like 8000-8010"
 		}
-		return nil, p.wrong(w.at, "expected %s after %q, not %s", want, q.noun, found(w))
+		return nil, p.fail(w.at, "expected %s after %q, not %s", want, q.kind, quote(w))
 	}
 	return &term{
-		kind: termPorts, end: q.end, protocol: q.protocol, version: q.version,
+		kind: termPorts, dir: q.dir, protocol: q.protocol, version: q.version,
 		low: uint16(a), high: uint16(b),
 	}, nil
 }
@@ -320,15 +320,15 @@ func (p *filterParser) host(q qualifiers, w, first filterWord) (*term, error) {
 	case err == nil && q.fits(a):
 		return netTerm(q, netip.PrefixFrom(a, a.BitLen())), nil
 	case w.text == "":
-		return nil, p.wrong(w.at, "the filter is incomplete")
+		return nil, p.fail(w.at, "the filter is incomplete")
 	case w == first:
-		return nil, p.wrong(w.at, "%s is neither a keyword nor an address", found(w))
+		return nil, p.fail(w.at, "%s is neither a keyword nor an address", quote(w))
 	}
-	return nil, p.wrong(w.at, "expected an %s address, not %s", q.family(), found(w))
+	return nil, p.fail(w.at, "expected an %s address, not %s", q.family(), quote(w))
 }
 
 func netTerm(q qualifiers, net netip.Prefix) *term {
-	t := &term{kind: termNet, end: q.end, net: net, version: 4}
+	t := &term{kind: termNet, dir: q.dir, net: net, version: 4}
 	if net.Addr().Is6() {
 		t.version = 6
 	}
@@ -358,21 +358,21 @@ func (p *filterParser) network(q qualifiers, w filterWord) (*term, error) {
 		bits, err = strconv.ParseUint(length, 10, 8)
 	}
 	if err != nil || !q.fits(a) || bits > uint64(a.BitLen()) {
-		return nil, p.wrong(w.at, "expected a network like 10.1.0.0/16 or 2001:db8::/32, not %s",
-			found(w))
+		return nil, p.fail(w.at, "expected a network like 10.1.0.0/16 or 2001:db8::/32, not %s",
+			quote(w))
 	}
 	if p.accept("mask") {
 		w := p.take()
 		m, err := netip.ParseAddr(w.text)
 		ones, ok := prefixLength(m)
 		if err != nil || !ok || !a.Is4() {
-			return nil, p.wrong(w.at, "expected a mask like 255.255.0.0, not %s", found(w))
+			return nil, p.fail(w.at, "expected a mask like 255.255.0.0, not %s", quote(w))
 		}
 		bits = uint64(ones)
 	}
 	net := netip.PrefixFrom(a, int(bits))
 	if net != net.Masked() {
-		return nil, p.wrong(w.at, "%s has bits beyond the prefix length", found(w))
+		return nil, p.fail(w.at, "%s has bits beyond the prefix length", quote(w))
 	}
 	return netTerm(q, net), nil
 }
@@ -404,7 +404,7 @@ func (p *filterParser) flags(open filterWord) (*term, error) {
 	t := &term{kind: termFlags}
 	if w := p.peek(); p.accept("tcpflags", "13") {
 		if !p.accept("]") {
-			return nil, p.wrong(open.at, "this [ is not closed")
+			return nil, p.fail(open.at, "this [ is not closed")
 		}
 		return p.comparison(t, w)
 	}
@@ -412,16 +412,16 @@ func (p *filterParser) flags(open filterWord) (*term, error) {
 		w := p.take()
 		flag, ok := flagOf(w.text)
 		if !ok {
-			return nil, p.wrong(w.at,
+			return nil, p.fail(w.at,
 				"expected flags (syn, fin, rst, psh, ack, urg, ece, cwr, tcpflags), not %s",
-				found(w))
+				quote(w))
 		}
 		t.flags |= flag
 		switch {
 		case p.accept("]"):
 			return t, nil
 		case !p.accept(",", "|"):
-			return nil, p.wrong(open.at, "this [ is not closed")
+			return nil, p.fail(open.at, "this [ is not closed")
 		}
 	}
 }
@@ -441,8 +441,8 @@ func (p *filterParser) comparison(t *term, at filterWord) (*term, error) {
 	case p.accept("!="):
 		t.negated = true
 	default:
-		return nil, p.wrong(p.peek().at, "expected a comparison of %s like & tcp-syn != 0, not %s",
-			found(at), found(p.peek()))
+		return nil, p.fail(p.peek().at, "expected a comparison of %s like & tcp-syn != 0, not %s",
+			quote(at), quote(p.peek()))
 	}
 	t.equal, err = p.mask()
 	return t, err
@@ -459,7 +459,7 @@ func (p *filterParser) mask() (uint8, error) {
 		if !ok {
 			n, err := strconv.ParseUint(w.text, 0, 8)
 			if err != nil {
-				return 0, p.wrong(w.at, "expected flags like tcp-syn or a number, not %s", found(w))
+				return 0, p.fail(w.at, "expected flags like tcp-syn or a number, not %s", quote(w))
 			}
 			flag = uint8(n)
 		}
@@ -468,7 +468,7 @@ func (p *filterParser) mask() (uint8, error) {
 		case inside && p.accept(")"), !inside && p.peek().text != "|":
 			return m, nil
 		case !p.accept("|"):
-			return 0, p.wrong(open.at, "this ( is not closed")
+			return 0, p.fail(open.at, "this ( is not closed")
 		}
 	}
 }

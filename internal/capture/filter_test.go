@@ -129,7 +129,7 @@ func TestFilters(t *testing.T) {
 			facts := capture.Facts{
 				Iface: s.iface, Out: s.out, Dropped: s.dropped, Length: len(s.packet),
 			}
-			facts.Look(s.packet[:min(len(s.packet), capture.HeaderBytes)])
+			facts.Parse(s.packet[:min(len(s.packet), capture.HeaderBytes)])
 			if f.Match(&facts) {
 				passed = append(passed, name)
 			}
@@ -138,8 +138,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestWrongFilters checks that the error gives the reason, and that a caret marks the position.
-func TestWrongFilters(t *testing.T) {
+// TestInvalidFilters checks that the error gives the reason, and that a caret marks the position.
+func TestInvalidFilters(t *testing.T) {
 	for _, tt := range []struct {
 		filter string
 		at     int
@@ -184,13 +184,13 @@ func TestWrongFilters(t *testing.T) {
 	}
 }
 
-func TestAFilterAllocatesNothing(t *testing.T) {
+func TestFilterAllocatesNothing(t *testing.T) {
 	f, err := capture.ParseFilter("tcp port 80 and not host 10.0.0.9 and (syn or greater 40)")
 	require.NoError(t, err)
 	packet := segment(t, layers.TCP{SYN: true}, 0)
 	var facts capture.Facts
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		facts.Look(packet)
+		facts.Parse(packet)
 		facts.Length = len(packet)
 		require.True(t, f.Match(&facts))
 	}))
@@ -212,7 +212,7 @@ func FuzzFilter(f *testing.F) {
 			return
 		}
 		facts := capture.Facts{Length: len(packet)}
-		facts.Look(packet)
+		facts.Parse(packet)
 		filter.Match(&facts)
 	})
 }

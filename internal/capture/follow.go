@@ -10,17 +10,17 @@ type Mark uint16
 
 // These are the marks.
 const (
-	MarkAgain      Mark = 1 << iota // the data was sent before
-	MarkGap                         // the data in front of the segment is missing
-	MarkFills                       // the segment fills a gap
-	MarkDupAck                      // the acknowledgment is a duplicate (RFC 5681 §2)
-	MarkZeroWindow                  // the window is zero
-	MarkWindow                      // window update
-	MarkProbe                       // probe of a zero window
-	MarkKeepalive                   // keep-alive: one byte before the next sequence number
-	MarkDSACK                       // duplicate SACK, RFC 2883
-	MarkEcho                        // ECE, RFC 3168
-	MarkReduced                     // the congestion window was reduced (CWR)
+	MarkRetransmission Mark = 1 << iota // the data was sent before
+	MarkGap                             // the data in front of the segment is missing
+	MarkFillsGap                        // the segment fills a gap
+	MarkDupAck                          // the acknowledgment is a duplicate (RFC 5681 §2)
+	MarkZeroWindow                      // the window is zero
+	MarkWindow                          // window update
+	MarkProbe                           // probe of a zero window
+	MarkKeepalive                       // keep-alive: one byte before the next sequence number
+	MarkDSACK                           // duplicate SACK, RFC 2883
+	MarkECE                             // ECE, RFC 3168
+	MarkCWR                             // CWR: the congestion window was reduced
 )
 
 // Names returns the names of a segment's marks.
@@ -58,8 +58,8 @@ type Segment struct {
 // maxGaps limits the number of gaps that a Follower remembers; it treats further gaps as filled.
 const maxGaps = 128
 
-// half is a Follower's state for one direction.
-type half struct {
+// halfConn is a Follower's state for one direction.
+type halfConn struct {
 	known    bool   // base is valid
 	base     uint32 // the sequence number that counts as 0
 	next     uint64 // the highest sequence number seen, plus one
@@ -70,7 +70,7 @@ type half struct {
 	dups     int
 	scale    int    // window scale; -1: not in its SYN
 	synSeen  bool   // the SYN was seen, so scale is known
-	anew     bool   // the first segment determines next
+	resync   bool   // the first segment determines next
 	fin      uint64 // the number after its FIN; 0: no FIN seen
 }
 
@@ -79,7 +79,7 @@ type gap struct{ begin, end uint64 }
 // Follower interprets the segments of a connection in order: it computes relative sequence numbers,
 // and marks segments such as retransmissions. The zero Follower has seen no segments.
 type Follower struct {
-	halves [2]half // state of the left end, and of the right end
+	halves [2]halfConn // state of the left end, and of the right end
 	sack   [][2]uint64
 	reset  bool
 }
@@ -97,63 +97,63 @@ type Start struct {
 	Scale int    // window scale; -1: no window scaling
 }
 
-// Begin initializes a Follower with the state of both ends. If anew is set, the next segment of
+// Begin initializes a Follower with the state of both ends. If resync is set, the next segment of
 // each end may be older than this state: the segment then determines the next sequence number.
-func (f *Follower) Begin(left, right Start, anew bool) {
+func (f *Follower) Begin(left, right Start, resync bool) {
 	for i, s := range [2]Start{left, right} {
-		f.halves[i] = half{
-			known: true, synSeen: true, base: s.Base, next: s.Next, scale: s.Scale, anew: anew,
+		f.halves[i] = halfConn{
+			known: true, synSeen: true, base: s.Base, next: s.Next, scale: s.Scale, resync: resync,
 		}
 	}
 }
 
 // Follow interprets the next segment. sent means that the segment goes from left to right. lost
 // means that it was dropped, so the receiver does not see it. packet has the segment's first
-// HeaderBytes bytes, or all of it, and facts has the result of Look. Follow returns false if the
+// HeaderBytes bytes, or all of it, and facts has the result of Parse. Follow returns false if the
 // packet is not a TCP segment.
 func (f *Follower) Follow(packet []byte, p *Facts, sent, lost bool) (s Segment, ok bool) {
 	if !p.isTCP {
 		return s, false
 	}
 	b := packet[p.size:]
-	us, them := &f.halves[0], &f.halves[1]
+	sender, receiver := &f.halves[0], &f.halves[1]
 	if !sent {
-		us, them = them, us
+		sender, receiver = receiver, sender
 	}
 	flags := p.flags
 	s = Segment{
 		Flags: string(appendFlags(nil, flags)), Acks: flags&flagACK != 0,
-		Length: p.textLength, ECN: p.ecn(packet), Scale: -1,
+		Length: p.payloadLength, ECN: p.ecn(packet), Scale: -1,
 	}
 	f.options(&s, b)
 	s.WireSeq = binary.BigEndian.Uint32(b[4:])
-	s.Seq = us.number(s.WireSeq, flags&flagSYN != 0)
+	s.Seq = sender.number(s.WireSeq, flags&flagSYN != 0)
 	if s.Acks {
-		s.Ack = them.number(binary.BigEndian.Uint32(b[8:]), false)
+		s.Ack = receiver.number(binary.BigEndian.Uint32(b[8:]), false)
 	}
-	f.blocks(&s, them)
-	s.Window = us.scaledWindow(binary.BigEndian.Uint16(b[14:]), &s, them, flags)
+	f.relativeSACK(&s, receiver)
+	s.Window = sender.scaledWindow(binary.BigEndian.Uint16(b[14:]), &s, receiver, flags)
 	length := uint64(s.Length)
 	if flags&(flagSYN|flagFIN) != 0 {
 		length++
 	}
-	if us.anew {
-		us.anew, us.next = false, s.Seq
+	if sender.resync {
+		sender.resync, sender.next = false, s.Seq
 	}
 	if flags&flagSYN == 0 {
 		s.Marks |= f.ecn(flags)
 	}
-	s.Repeats = length > 0 && s.Seq < us.next
-	s.Marks |= us.look(&s, them, length, flags)
+	s.Repeats = length > 0 && s.Seq < sender.next
+	s.Marks |= sender.classify(&s, receiver, length, flags)
 	if flags&flagRST == 0 && s.Acks && !lost {
-		us.answer(&s, them, length, flags)
+		sender.acknowledge(&s, receiver, length, flags)
 	}
 	if lost {
 		return s, true
 	}
-	us.advance(s.Seq, length)
+	sender.advance(s.Seq, length)
 	if flags&flagFIN != 0 {
-		us.fin = s.Seq + length
+		sender.fin = s.Seq + length
 	}
 	f.reset = f.reset || flags&flagRST != 0
 	return s, true
@@ -169,22 +169,22 @@ const (
 
 func (*Follower) ecn(flags uint8) (m Mark) {
 	if flags&flagECE != 0 {
-		m |= MarkEcho
+		m |= MarkECE
 	}
 	if flags&flagCWR != 0 {
-		m |= MarkReduced
+		m |= MarkCWR
 	}
 	return m
 }
 
 // number extends a sequence number to 64 bits: it returns the one nearest to h.next.
-func (h *half) number(wire uint32, syn bool) uint64 {
+func (h *halfConn) number(wire uint32, syn bool) uint64 {
 	switch {
 	case syn && (!h.known || h.base != wire):
-		*h = half{known: true, base: wire, scale: -1, synSeen: true}
+		*h = halfConn{known: true, base: wire, scale: -1, synSeen: true}
 		return 0
 	case !h.known: // the capture began in the middle of the connection: the first byte seen is 1
-		*h = half{known: true, base: wire - 1, next: 1, scale: -1}
+		*h = halfConn{known: true, base: wire - 1, next: 1, scale: -1}
 	}
 	near := h.base + uint32(h.next)
 	return uint64(max(0, int64(h.next)+int64(int32(wire-near))))
@@ -224,11 +224,11 @@ func (f *Follower) options(s *Segment, b []byte) {
 	}
 }
 
-// blocks converts the SACK blocks of a segment to relative sequence numbers.
-func (f *Follower) blocks(s *Segment, them *half) {
+// relativeSACK converts the SACK blocks of a segment to relative sequence numbers.
+func (f *Follower) relativeSACK(s *Segment, receiver *halfConn) {
 	for i, b := range f.sack {
 		f.sack[i] = [2]uint64{
-			them.number(uint32(b[0]), false), them.number(uint32(b[1]), false),
+			receiver.number(uint32(b[0]), false), receiver.number(uint32(b[1]), false),
 		}
 	}
 	s.SACK = f.sack
@@ -242,56 +242,56 @@ func (f *Follower) blocks(s *Segment, them *half) {
 
 // scaledWindow returns the window in bytes. RFC 7323 §2.2: the window of a SYN is not scaled, and
 // others only if both ends sent the option.
-func (h *half) scaledWindow(raw uint16, s *Segment, them *half, flags uint8) int {
+func (h *halfConn) scaledWindow(raw uint16, s *Segment, receiver *halfConn, flags uint8) int {
 	if flags&flagSYN != 0 {
 		h.scale = s.Scale
 		return int(raw)
 	}
-	if h.synSeen && them.synSeen && h.scale >= 0 && them.scale >= 0 {
+	if h.synSeen && receiver.synSeen && h.scale >= 0 && receiver.scale >= 0 {
 		return int(raw) << h.scale
 	}
 	return int(raw)
 }
 
-// look marks a segment by its own sequence numbers.
-func (h *half) look(s *Segment, them *half, length uint64, flags uint8) (m Mark) {
-	shut := them.answered && them.window == 0
+// classify marks a segment by its own sequence numbers.
+func (h *halfConn) classify(s *Segment, receiver *halfConn, length uint64, flags uint8) (m Mark) {
+	zeroWindow := receiver.answered && receiver.window == 0
 	switch {
 	case flags&flagRST != 0:
 	case length <= 1 && flags&(flagSYN|flagFIN) == 0 && s.Seq+1 == h.next && h.next > 1 &&
-		them.acked >= s.Seq+1:
+		receiver.acked >= s.Seq+1:
 		// The byte was already acknowledged: the segment only asks for an ACK.
 		m = MarkKeepalive
-		if shut {
+		if zeroWindow {
 			m = MarkProbe
 		}
 	case length == 0:
-	case shut && length == 1 && s.Length == 1:
+	case zeroWindow && length == 1 && s.Length == 1:
 		m = MarkProbe
 	case s.Seq > h.next:
 		m = MarkGap
 	case s.Seq < h.next:
-		m = MarkAgain
+		m = MarkRetransmission
 		if h.missing(s.Seq, s.Seq+length) {
-			m = MarkFills
+			m = MarkFillsGap
 		}
 	}
 	return m
 }
 
-// answer processes a segment's acknowledgment of the other direction.
-func (h *half) answer(s *Segment, them *half, length uint64, flags uint8) {
-	again := h.answered && s.Ack == h.acked
-	outstanding := them.next > s.Ack
+// acknowledge processes a segment's acknowledgment of the other direction.
+func (h *halfConn) acknowledge(s *Segment, receiver *halfConn, length uint64, flags uint8) {
+	sameAck := h.answered && s.Ack == h.acked
+	outstanding := receiver.next > s.Ack
 	switch {
 	case flags&flagSYN != 0:
-	case again && length == 0 && s.Window == h.window && outstanding:
+	case sameAck && length == 0 && s.Window == h.window && outstanding:
 		h.dups++
 		s.DupAck = h.dups
 		s.Marks |= MarkDupAck
-	case again && length == 0 && s.Window > h.window:
+	case sameAck && length == 0 && s.Window > h.window:
 		s.Marks |= MarkWindow
-	case !again:
+	case !sameAck:
 		h.dups = 0
 	}
 	if s.Window == 0 {
@@ -302,7 +302,7 @@ func (h *half) answer(s *Segment, them *half, length uint64, flags uint8) {
 	}
 }
 
-func (h *half) advance(seq, length uint64) {
+func (h *halfConn) advance(seq, length uint64) {
 	end := seq + length
 	switch {
 	case length == 0:
@@ -317,11 +317,11 @@ func (h *half) advance(seq, length uint64) {
 }
 
 // missing reports whether a part of a range has not been seen.
-func (h *half) missing(begin, end uint64) bool {
+func (h *halfConn) missing(begin, end uint64) bool {
 	return slices.ContainsFunc(h.gaps, func(g gap) bool { return begin < g.end && g.begin < end })
 }
 
-func (h *half) fill(begin, end uint64) {
+func (h *halfConn) fill(begin, end uint64) {
 	var left []gap
 	for _, g := range h.gaps {
 		if g.begin < min(begin, g.end) {

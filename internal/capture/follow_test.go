@@ -39,7 +39,7 @@ func (k *talk) see(sent, lost bool, l layers.TCP, n int) capture.Segment {
 	l.Ack += ack
 	packet := build(k.t, h, &l, gopacket.Payload(make([]byte, n)))
 	var facts capture.Facts
-	facts.Look(packet)
+	facts.Parse(packet)
 	s, ok := k.f.Follow(packet[:min(len(packet), capture.HeaderBytes)], &facts, sent, lost)
 	require.True(k.t, ok)
 	return s
@@ -58,7 +58,7 @@ func (k *talk) open() {
 
 func marks(s capture.Segment) string { return strings.Join(s.Marks.Names(), ", ") }
 
-func TestFollowingAHandshake(t *testing.T) {
+func TestFollowHandshake(t *testing.T) {
 	k := talk{t: t}
 	s := k.left(layers.TCP{SYN: true, Window: 65535, Options: options()}, 0)
 	assert.Equal(t, capture.Segment{
@@ -141,7 +141,7 @@ func TestMarks(t *testing.T) {
 		marks(k.left(layers.TCP{ACK: true, CWR: true, Seq: 4101, Ack: 1001, Window: win}, 10)))
 }
 
-func TestFollowingToTheEnd(t *testing.T) {
+func TestFollowToTheEnd(t *testing.T) {
 	k := talk{t: t}
 	k.open()
 	k.left(layers.TCP{ACK: true, FIN: true, Seq: 1, Ack: 1}, 10)
@@ -154,13 +154,13 @@ func TestFollowingToTheEnd(t *testing.T) {
 	k = talk{t: t}
 	k.open()
 	k.see(false, true, layers.TCP{RST: true, Seq: 1}, 0)
-	assert.False(t, k.f.Over(), "it was dropped")
+	assert.False(t, k.f.Over(), "the segment was dropped")
 	k.right(layers.TCP{RST: true, Seq: 1}, 0)
 	assert.True(t, k.f.Over())
 }
 
-// TestFollowingFromTheMidst checks that the first segment seen has number 1.
-func TestFollowingFromTheMidst(t *testing.T) {
+// TestFollowFromTheMiddle checks that the first segment seen has number 1.
+func TestFollowFromTheMiddle(t *testing.T) {
 	k := talk{t: t}
 	s := k.left(layers.TCP{ACK: true, Seq: 70000, Ack: 90000, Window: 9}, 100)
 	assert.Equal(t, []any{uint64(1), uint64(1), ""}, []any{s.Seq, s.Ack, marks(s)})
@@ -181,7 +181,7 @@ func FuzzFollower(f *testing.F) {
 			copy(packet[34:], script[3:])
 			sent := script[0]&1 == 0
 			var facts capture.Facts
-			facts.Look(packet)
+			facts.Parse(packet)
 			k.Follow(packet, &facts, sent, script[0]&2 == 0)
 			script = script[4:]
 		}

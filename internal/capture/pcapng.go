@@ -30,7 +30,7 @@ const (
 const (
 	linkNull     = 0
 	linkEthernet = 1
-	linkRaw      = 12  // LINKTYPE_RAW inside libpcap: see describe
+	linkRaw      = 12  // LINKTYPE_RAW inside libpcap: see writeInterface
 	linkRawIP    = 101 // value of LINKTYPE_RAW
 	linkLoop     = 108
 	linkSLL      = 113
@@ -38,8 +38,8 @@ const (
 	linkIPv6     = 229
 )
 
-// face is an interface block of a file.
-type face struct {
+// ifaceBlock is an interface description block of a file.
+type ifaceBlock struct {
 	link    uint16
 	snaplen uint32
 	name    string
@@ -47,25 +47,25 @@ type face struct {
 	offset  int64  // offset in seconds
 }
 
-func (f *face) nanoseconds(stamp uint64) int64 {
+func (f *ifaceBlock) nanoseconds(stamp uint64) int64 {
 	high, low := bits.Mul64(stamp%f.second, 1e9)
 	fraction, _ := bits.Div64(high, low, f.second)
 	return (int64(stamp/f.second)+f.offset)*1e9 + int64(fraction)
 }
 
-// blocks reads the blocks of a pcapng file and keeps the interfaces of its section.
-type blocks struct {
-	r     *bufio.Reader
-	order binary.ByteOrder
-	kind  uint32
-	block bytes.Buffer
-	body  []byte // the block's body, valid until the next block
-	faces []face
+// blockReader reads the blocks of a pcapng file and keeps the interfaces of its section.
+type blockReader struct {
+	r      *bufio.Reader
+	order  binary.ByteOrder
+	kind   uint32
+	block  bytes.Buffer
+	body   []byte // the block's body, valid until the next block
+	ifaces []ifaceBlock
 }
 
-// newBlocks reads the header of the first section.
-func newBlocks(r io.Reader) (*blocks, error) {
-	b := &blocks{r: bufio.NewReader(r), order: order}
+// newBlockReader reads the header of the first section.
+func newBlockReader(r io.Reader) (*blockReader, error) {
+	b := &blockReader{r: bufio.NewReader(r), order: order}
 	if err := b.next(); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func newBlocks(r io.Reader) (*blocks, error) {
 }
 
 // next reads one block. At the end of the file it returns io.EOF or io.ErrUnexpectedEOF.
-func (b *blocks) next() error {
+func (b *blockReader) next() error {
 	head, err := b.r.Peek(12)
 	if len(head) < 12 {
 		if err == nil || errors.Is(err, io.EOF) {
@@ -106,29 +106,29 @@ func (b *blocks) next() error {
 	b.body = b.block.Bytes()[8 : length-4]
 	switch b.kind {
 	case sectionBlock:
-		return b.section()
+		return b.readSection()
 	case interfaceBlock:
-		return b.describe()
+		return b.readInterface()
 	}
 	return nil
 }
 
-func (b *blocks) section() error {
+func (b *blockReader) readSection() error {
 	if len(b.body) < 16 {
 		return b.short()
 	}
 	if major := b.order.Uint16(b.body[4:]); major != 1 {
 		return fmt.Errorf("pcapng version %d: only version 1 is supported", major)
 	}
-	b.faces = b.faces[:0]
+	b.ifaces = b.ifaces[:0]
 	return nil
 }
 
-func (b *blocks) describe() error {
+func (b *blockReader) readInterface() error {
 	if len(b.body) < 8 {
 		return b.short()
 	}
-	f := face{link: b.order.Uint16(b.body), snaplen: b.order.Uint32(b.body[4:]), second: 1e6}
+	f := ifaceBlock{link: b.order.Uint16(b.body), snaplen: b.order.Uint32(b.body[4:]), second: 1e6}
 	var problem error
 	b.options(b.body[8:], func(code uint16, value []byte) {
 		switch {
@@ -140,7 +140,7 @@ func (b *blocks) describe() error {
 			f.second, problem = resolution(value[0])
 		}
 	})
-	b.faces = append(b.faces, f)
+	b.ifaces = append(b.ifaces, f)
 	return problem
 }
 
@@ -161,7 +161,7 @@ func resolution(v byte) (uint64, error) {
 }
 
 // options calls f with each complete option of a list.
-func (b *blocks) options(list []byte, f func(code uint16, value []byte)) {
+func (b *blockReader) options(list []byte, f func(code uint16, value []byte)) {
 	for len(list) >= 4 {
 		code, length := b.order.Uint16(list), int(b.order.Uint16(list[2:]))
 		list = list[4:]
@@ -174,7 +174,7 @@ func (b *blocks) options(list []byte, f func(code uint16, value []byte)) {
 }
 
 // packet decodes a packet block of any type into p. It returns false for other blocks.
-func (b *blocks) packet(p *Captured) (link uint16, ok bool, err error) {
+func (b *blockReader) packet(p *Captured) (link uint16, ok bool, err error) {
 	iface, head := 0, 20
 	switch b.kind {
 	case packetBlock, oldPacketBlock:
@@ -192,11 +192,11 @@ func (b *blocks) packet(p *Captured) (link uint16, ok bool, err error) {
 	case oldPacketBlock:
 		iface = int(b.order.Uint16(b.body))
 	}
-	if iface >= len(b.faces) {
+	if iface >= len(b.ifaces) {
 		return 0, false, fmt.Errorf("packet on interface %d: the section has only %d interfaces",
-			iface, len(b.faces))
+			iface, len(b.ifaces))
 	}
-	f := &b.faces[iface]
+	f := &b.ifaces[iface]
 	*p = Captured{Interface: iface, Name: f.name, Length: int(b.order.Uint32(b.body[head-4:]))}
 	kept := p.Length
 	if b.kind == simpleBlock {
@@ -226,4 +226,4 @@ func (b *blocks) packet(p *Captured) (link uint16, ok bool, err error) {
 	return f.link, true, nil
 }
 
-func (b *blocks) short() error { return fmt.Errorf("block of type %#x is too short", b.kind) }
+func (b *blockReader) short() error { return fmt.Errorf("block of type %#x is too short", b.kind) }

@@ -22,16 +22,16 @@ type Captured struct {
 // ErrLink means that a file has packets that are not IP.
 var ErrLink = errors.New("capture: unknown link type")
 
-// errForm means that a file is not a pcapng file.
-var errForm = errors.New("not a pcapng file")
+// errFormat means that a file is not a pcapng file.
+var errFormat = errors.New("not a pcapng file")
 
 // Read calls f with each packet of a pcapng file until f fails. From a truncated file it reads the
 // complete blocks.
 func Read(r io.Reader, f func(*Captured) error) error {
-	b, err := newBlocks(r)
+	b, err := newBlockReader(r)
 	if err != nil {
 		return fmt.Errorf("%w: use a capture written by Wireshark or `capture -w` "+
-			"(`editcap OLD NEW.pcapng` converts others)", errForm)
+			"(`editcap OLD NEW.pcapng` converts others)", errFormat)
 	}
 	for {
 		err := b.next()
@@ -49,7 +49,7 @@ func Read(r io.Reader, f func(*Captured) error) error {
 		if !ok {
 			continue
 		}
-		cut, ok := beneathIP(link, p.Data)
+		cut, ok := linkHeaderLength(link, p.Data)
 		if !ok {
 			return fmt.Errorf("%w: type %d", ErrLink, link)
 		}
@@ -60,9 +60,9 @@ func Read(r io.Reader, f func(*Captured) error) error {
 	}
 }
 
-// beneathIP returns the length of the link-layer header in front of an IP packet. For other packets
-// it returns 0; their first byte then shows that they are not IP.
-func beneathIP(link uint16, data []byte) (int, bool) {
+// linkHeaderLength returns the length of the link-layer header in front of an IP packet. For other
+// packets it returns 0; their first byte then shows that they are not IP.
+func linkHeaderLength(link uint16, data []byte) (int, bool) {
 	const (
 		ethernet = 14
 		cooked   = 16

@@ -54,9 +54,9 @@ func readAll(file []byte) (all []capture.Captured, err error) {
 	return all, err
 }
 
-// TestReadWhatOthersWrite reads files of other programs: in both byte orders, with each block type
-// that has packets, with link-layer headers, and with time stamps of several resolutions.
-func TestReadWhatOthersWrite(t *testing.T) {
+// TestReadFilesOfOtherPrograms reads files of other programs: in both byte orders, with each block
+// type that has packets, with link-layer headers, and with time stamps of several resolutions.
+func TestReadFilesOfOtherPrograms(t *testing.T) {
 	packet := segment(t, layers.TCP{ACK: true}, 3) // 43 bytes, so the block needs padding
 	padded := append(bytes.Clone(packet), 0)
 	length := uint32(len(packet))
@@ -89,13 +89,13 @@ func TestReadWhatOthersWrite(t *testing.T) {
 		// cuts the file everywhere after the first block
 		for end := len(file) - 1; end > 28; end-- {
 			cut, err := readAll(file[:end])
-			require.NoError(t, err, "a file of which %d bytes were written", end)
+			require.NoError(t, err, "a file cut after %d bytes", end)
 			assert.Subset(t, got, cut)
 		}
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	le := func() *ng { return (&ng{AppendByteOrder: binary.LittleEndian}).section() }
 	face := func(link uint16, options ...any) *ng {
 		return le().block(1, append([]any{link, uint16(0), uint32(0)}, options...)...)
@@ -118,7 +118,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 	kept := face(228).block(6, uint32(0), uint32(0), uint32(0), uint32(5), uint32(5), []byte{0x45, 0, 0, 0})
 	_, err := readAll(kept.file)
-	assert.ErrorContains(t, err, "too short", "it claims more bytes than it has")
+	assert.ErrorContains(t, err, "too short", "the length exceeds the bytes")
 }
 
 // FuzzRead checks that Read succeeds or returns an error, whatever the file contains. If gopacket

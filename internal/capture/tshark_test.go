@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/capture"
 )
 
-func TestTsharkReadsIt(t *testing.T) {
+func TestTsharkReadsTheFile(t *testing.T) {
 	path, err := exec.LookPath("tshark")
 	if err != nil {
 		t.Skip("skip: needs tshark")

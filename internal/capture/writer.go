@@ -60,9 +60,9 @@ func New(w io.Writer, ifaces []Interface, snaplen int) (*Writer, error) {
 	out := &Writer{
 		buffer: bufio.NewWriterSize(w, bufferBytes), ifaces: len(ifaces), snaplen: snaplen,
 	}
-	err := out.section()
+	err := out.writeSection()
 	for _, i := range ifaces {
-		err = errors.Join(err, out.describe(i))
+		err = errors.Join(err, out.writeInterface(i))
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (w *Writer) Add(i Interface) error {
 	if w.err != nil {
 		return w.err
 	}
-	if err := w.describe(i); err != nil {
+	if err := w.writeInterface(i); err != nil {
 		return err
 	}
 	w.ifaces++
@@ -113,7 +113,7 @@ func (w *Writer) Record(r *Record, pieces ...[]byte) error {
 		return fmt.Errorf("%w: %d of %d", ErrNoInterface, r.Iface, w.ifaces)
 	}
 	w.begin(r)
-	w.text(pieces)
+	w.data(pieces)
 	w.options(r)
 	return w.write("a packet")
 }
@@ -132,7 +132,7 @@ func (w *Writer) Statistics(at int64, iface int, packets, missed uint64) error {
 	if iface < 0 || iface >= w.ifaces {
 		return fmt.Errorf("%w: %d of %d", ErrNoInterface, iface, w.ifaces)
 	}
-	return w.statistics(at, iface, packets, missed)
+	return w.writeStatistics(at, iface, packets, missed)
 }
 
 // Flush writes the buffered data to the io.Writer.

@@ -22,7 +22,7 @@ var interfaces = []capture.Interface{
 
 const noon = 1_795_262_400_123_456_789 // the time 2026-11-21 12:00:00.123456789 UTC
 
-func TestPacketsReadBackAsWritten(t *testing.T) {
+func TestWriteAndRead(t *testing.T) {
 	var file bytes.Buffer
 	w, err := capture.New(&file, interfaces, 0)
 	require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestMissedPackets(t *testing.T) {
 	assert.Equal(t, []uint64{0, 7, 1 << 40}, got)
 }
 
-func TestEmptyAndLongest(t *testing.T) {
+func TestEmptyAndLongestPackets(t *testing.T) {
 	var file bytes.Buffer
 	w, err := capture.New(&file, interfaces, 0)
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestLongCommentIsCut(t *testing.T) {
 	assert.Equal(t, []string{"after it"}, options.Comments)
 }
 
-func TestUnknownInterfaceIsTheCallersError(t *testing.T) {
+func TestUnknownInterface(t *testing.T) {
 	_, err := capture.New(io.Discard, nil, 0)
 	require.ErrorIs(t, err, capture.ErrNoInterface)
 
@@ -170,7 +170,7 @@ func TestUnknownInterfaceIsTheCallersError(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, w.Packet(noon, 2, capture.Inbound, "", nil), capture.ErrNoInterface)
 	require.ErrorIs(t, w.Packet(noon, -1, capture.Inbound, "", nil), capture.ErrNoInterface)
-	require.NoError(t, w.Packet(noon, 1, capture.Inbound, "", nil), "the writer continues")
+	require.NoError(t, w.Packet(noon, 1, capture.Inbound, "", nil), "the writer still works")
 }
 
 var errDiskFull = errors.New("no space left")
@@ -201,7 +201,7 @@ func TestWriteErrorSticks(t *testing.T) {
 	require.ErrorIs(t, w.Flush(), errDiskFull)
 
 	w, err = capture.New(&fullDisk{}, interfaces, 0)
-	require.NoError(t, err, "the header waits in the buffer")
+	require.NoError(t, err, "the header is still buffered")
 	require.ErrorIs(t, w.Flush(), errDiskFull)
 	require.ErrorIs(t, w.Packet(noon, 0, capture.Outbound, "", packet), errDiskFull)
 }

@@ -172,17 +172,17 @@ type Mark string
 
 // These are the marks.
 const (
-	MarkAgain      Mark = "retransmission"  // its data was sent before
-	MarkGap        Mark = "gap"             // data in front of the segment is missing
-	MarkFills      Mark = "fills a gap"     // the data is late, but was not seen before
-	MarkDupAck     Mark = "dup ack"         // the acknowledgment is a duplicate (RFC 5681 §2)
-	MarkZeroWindow Mark = "zero window"     // the receiver has no room
-	MarkWindow     Mark = "window update"   // the receiver's window has grown
-	MarkProbe      Mark = "window probe"    // the sender probes a zero window
-	MarkKeepalive  Mark = "keep-alive"      // the sequence number is one below the next
-	MarkDSACK      Mark = "duplicate SACK"  // the receiver reports duplicate data (RFC 2883)
-	MarkEcho       Mark = "congestion echo" // ECE, RFC 3168
-	MarkReduced    Mark = "window reduced"  // the sender has reduced its window (CWR)
+	MarkRetransmission Mark = "retransmission"  // its data was sent before
+	MarkGap            Mark = "gap"             // data in front of the segment is missing
+	MarkFillsGap       Mark = "fills a gap"     // the data is late, but was not seen before
+	MarkDupAck         Mark = "dup ack"         // the acknowledgment is a duplicate (RFC 5681 §2)
+	MarkZeroWindow     Mark = "zero window"     // the receiver has no room
+	MarkWindow         Mark = "window update"   // the receiver's window has grown
+	MarkProbe          Mark = "window probe"    // the sender probes a zero window
+	MarkKeepalive      Mark = "keep-alive"      // the sequence number is one below the next
+	MarkDSACK          Mark = "duplicate SACK"  // the receiver reports duplicate data (RFC 2883)
+	MarkECE            Mark = "congestion echo" // ECE, RFC 3168
+	MarkCWR            Mark = "window reduced"  // the sender has reduced its window (CWR)
 )
 
 // Samples reports a connection's state repeatedly, until the connection or ctx ends.

@@ -74,7 +74,7 @@ func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
 	f := &t.facts
 	f.Iface, f.Out, f.Length = t.node.FaceName(s.Iface), s.Out, s.Length
 	f.Dropped = s.Dropped() != ""
-	f.Look(header)
+	f.Parse(header)
 	asked := t.flights.segments > 0
 	if asked {
 		t.record(f, s, header)

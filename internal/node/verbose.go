@@ -48,7 +48,7 @@ func (t *Taps) SetVerbose(r control.Verbose) error {
 func (t *Taps) verboseSegment(i int, dir stack.Direction, pieces [][]byte) {
 	f, head := &t.facts, pieces[0]
 	f.Iface = t.node.FaceName(i)
-	f.Look(head)
+	f.Parse(head)
 	flow, ok := f.Flow(dir == stack.Outbound)
 	if !ok {
 		return

@@ -65,7 +65,7 @@ func (t *tracer) tellAll(p *Batch) (over bool) {
 		packet := p.Bytes(s)
 		// A filter needs the zone of link-local addresses.
 		t.facts.Iface = t.host.node.FaceName(s.Iface)
-		t.facts.Look(packet)
+		t.facts.Parse(packet)
 		from, _ := t.facts.Flow(true)
 		sent := from == t.flow.Key
 		// The receiver never sees a segment that a router or the link drops, or that the receiving

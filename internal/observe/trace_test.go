@@ -100,7 +100,7 @@ func TestTraceBeginsWithRecordedSegments(t *testing.T) {
 		assert.LessOrEqual(t, s.Seq, uint64(70_011), i)
 		if s.Sent {
 			assert.GreaterOrEqual(t, s.Seq, uint64(50_001), i)
-			assert.NotContains(t, s.Marks, control.MarkAgain, i)
+			assert.NotContains(t, s.Marks, control.MarkRetransmission, i)
 		} else {
 			assert.GreaterOrEqual(t, s.Ack, uint64(50_001), i)
 		}

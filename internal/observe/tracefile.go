@@ -51,7 +51,7 @@ func (t *fileTracer) see(p *capture.Captured) {
 	drop, state := commentOf(p.Comment)
 	f := &t.facts
 	f.Iface, f.Out, f.Length, f.Dropped = p.Name, p.Out, p.Length, drop != ""
-	f.Look(p.Data)
+	f.Parse(p.Data)
 	from, ok := f.Flow(true)
 	if !ok {
 		return

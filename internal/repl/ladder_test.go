@@ -52,7 +52,7 @@ func story() []control.TracedSegment {
 	moment.Recovery, moment.Cwnd, moment.Ssthresh, moment.Pipe = "recovery", 7000, 7000, 3000
 	add(20*time.Microsecond, control.TracedSegment{
 		Sent: true, Flags: "P.", Seq: 2001, Ack: 1, Length: 1000, Window: 70000,
-		Marks: []control.Mark{control.MarkAgain},
+		Marks: []control.Mark{control.MarkRetransmission},
 	})
 	moment.Recovery = "open"
 	add(10*ms, control.TracedSegment{
@@ -64,7 +64,7 @@ func story() []control.TracedSegment {
 		Marks: []control.Mark{control.MarkProbe}, Missed: 3,
 	})
 	add(ms, control.TracedSegment{
-		Flags: ".E", Seq: 1, Ack: 5001, Window: 70000, Marks: []control.Mark{control.MarkEcho},
+		Flags: ".E", Seq: 1, Ack: 5001, Window: 70000, Marks: []control.Mark{control.MarkECE},
 	})
 	moment.State = "FIN_WAIT_1"
 	add(2*ms, control.TracedSegment{Sent: true, Flags: "F.", Seq: 5001, Ack: 1, Window: 70000})

@@ -53,7 +53,7 @@ func (t *Tracer) Tap(
 	now clock.Time, _ int, dir stack.Direction, reason ip.DropReason, pieces [][]byte,
 ) {
 	p, sent := pieces[0], dir == stack.Outbound
-	t.facts.Look(p)
+	t.facts.Parse(p)
 	flow, ok := t.facts.Flow(sent)
 	segment := t.facts.Segment(p)
 	if reason != ip.DropNone || !ok || segment == nil || !t.owns(flow.Local.Addr()) ||

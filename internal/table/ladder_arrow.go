@@ -14,7 +14,7 @@ import (
 func (l *Ladder) arrow(first, last *control.TracedSegment, n int) string {
 	dash := l.glyph("─", "-")
 	shaft := dash
-	if has(first, control.MarkAgain) {
+	if has(first, control.MarkRetransmission) {
 		shaft = l.glyph("═", "=")
 	}
 	color := arrowColor(first)
@@ -54,7 +54,7 @@ func arrowColor(s *control.TracedSegment) string {
 	switch {
 	case strings.Contains(s.Flags, "R"):
 		return red
-	case has(s, control.MarkAgain, control.MarkGap, control.MarkFills):
+	case has(s, control.MarkRetransmission, control.MarkGap, control.MarkFillsGap):
 		return yellow
 	case has(s, control.MarkZeroWindow, control.MarkProbe):
 		return magenta
@@ -130,7 +130,7 @@ func (l *Ladder) label(first, last *control.TracedSegment, n int) []part {
 // markWord returns a mark's text in a label.
 func (l *Ladder) markWord(s *control.TracedSegment, m control.Mark) string {
 	switch m {
-	case control.MarkAgain:
+	case control.MarkRetransmission:
 		return l.glyph("↻ retransmitted", "AGAIN")
 	case control.MarkDupAck:
 		return "dup #" + strconv.Itoa(s.DupAck)
@@ -138,11 +138,11 @@ func (l *Ladder) markWord(s *control.TracedSegment, m control.Mark) string {
 		return "ZERO WINDOW"
 	case control.MarkDSACK:
 		return "d-sack"
-	case control.MarkEcho:
+	case control.MarkECE:
 		return "ECE"
-	case control.MarkReduced:
+	case control.MarkCWR:
 		return "CWR"
-	case control.MarkGap, control.MarkFills, control.MarkWindow, control.MarkProbe,
+	case control.MarkGap, control.MarkFillsGap, control.MarkWindow, control.MarkProbe,
 		control.MarkKeepalive:
 	}
 	return string(m)
