@@ -124,7 +124,7 @@ func TestTerminalIsRestored(t *testing.T) {
 	r.must("net", "up", net, "--name", "pair")
 	self := func(cmd *exec.Cmd) int { return cmd.Process.Pid }
 	theNode := func(*exec.Cmd) int { return r.pid("A") }
-	const gone = "node: A stopped; `node net status` shows its state"
+	const gone = "node attach: A stopped; `node net status` shows its state"
 	for _, tt := range []struct {
 		name, keys, shown string
 		whom              func(*exec.Cmd) int

@@ -309,7 +309,7 @@ func TestUpFails(t *testing.T) {
 			}, 2, "choose a shorter --state",
 		},
 		{[]string{"net", "down"}, 1, "; start one with `node net up FOLDER`"},
-		{[]string{"net", "status", "ring"}, 1, "no such network called ring: no network is up"},
+		{[]string{"net", "status", "ring"}, 1, "ring: no such network: none is up"},
 		{[]string{"attach", "A"}, 1, "A: no such node: no network is up"},
 		{[]string{"ctl", "A", "routes"}, 1, "A: no such node: no network is up"},
 		{[]string{"ctl", "A"}, 2, "COMMAND is missing"},
@@ -335,11 +335,11 @@ func TestTwoNetworks(t *testing.T) {
 	r.must("net", "up", two.Dir, "--name", "two")
 	got = r.node("ctl", "A", "routes")
 	assert.Equal(t, 2, got.code)
-	assert.Contains(t, got.err, "A: ambiguous: one/A, two/A")
+	assert.Contains(t, got.err, "A: ambiguous name: use one of one/A, two/A")
 	assert.Contains(t, r.must("ctl", "two/A", "lr"), "LOCAL:if0")
 	got = r.node("net", "down")
 	assert.Equal(t, 2, got.code)
-	assert.Contains(t, got.err, "ambiguous: choose one of one, two")
+	assert.Contains(t, got.err, "several networks are up: choose one of one, two")
 	got = r.node("net", "exec", "two", "lr")
 	assert.Zero(t, got.code)
 	assert.Empty(t, got.err)
@@ -478,7 +478,7 @@ func TestNetworksInJSON(t *testing.T) {
 	require.NoError(t, status.Run(), "a folder selects the network of that name")
 	got := r.node("net", "exec", "Z", "ping")
 	assert.Equal(t, 1, got.code)
-	assert.Equal(t, "node: there is no network Z; Z: no such node: the nodes are pair/A, pair/B\n",
+	assert.Equal(t, "node net exec: Z: no such network; Z: no such node: the nodes are pair/A, pair/B\n",
 		got.err)
 	got = r.node("net", "down", "--json")
 	assert.JSONEq(t, `[{"network":"pair","ended":["A","B"],"dead":[],"logs":[]}]`, got.out)

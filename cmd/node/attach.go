@@ -66,8 +66,8 @@ func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, e
 	}
 	if node == "" {
 		if len(p.Nodes) != 1 {
-			return nil, "", &usageError{fmt.Errorf("%s: ambiguous node name: %s", ref,
-				strings.Join(p.Nodes, ", "))}
+			return nil, "", &usageError{fmt.Errorf("%s: has several nodes; add /NODE, one of %s",
+				ref, strings.Join(p.Nodes, ", "))}
 		}
 		node = p.Nodes[0]
 	}
@@ -315,7 +315,7 @@ func trailing(c *cobra.Command, words []string) (rest []string, err error) {
 func (r *remote) one(c *cobra.Command, ref string, words []string) error {
 	err := r.oneOf(c, ref, words)
 	if r.json || repl.AsksJSON(words) {
-		return answerFailure(c.OutOrStdout(), err)
+		return answerFailure(c, c.OutOrStdout(), err)
 	}
 	return err
 }

@@ -41,14 +41,15 @@ func TestNamedChangesCommandLinesAlone(t *testing.T) {
 	}
 }
 
-// An error contains the program's name once.
-func TestAnErrorNamesTheProgramOnce(t *testing.T) {
+// An error begins with the program's name and the command's.
+func TestAnErrorNamesTheCommand(t *testing.T) {
 	was := os.Args[0]
 	defer func() { os.Args[0] = was }()
 	for _, name := range []string{"node", "bin/node", "/usr/bin/tidepool"} {
 		os.Args[0] = name
-		assert.Equal(t, name+" lab run: no file\n", explain(errors.New("node lab run: no file")))
-		assert.Equal(t, baseName(name)+": no file\n", explain(errors.New("no file")))
+		c, _, err := rootCommand().Find([]string{"lab", "run"})
+		require.NoError(t, err)
+		assert.Equal(t, baseName(name)+" lab run: no file\n", explain(c, errors.New("no file")))
 	}
 }
 
@@ -77,7 +78,7 @@ func TestHintsHaveTheNameOfTheProgram(t *testing.T) {
 	_, talk, err := call("net", "exec", "ring", "routes")
 	require.Error(t, err)
 	assert.Contains(t, talk, "`tidepool net up FOLDER`")
-	assert.True(t, strings.HasPrefix(talk, "tidepool: "), talk)
+	assert.True(t, strings.HasPrefix(talk, "tidepool net exec: "), talk)
 	for _, words := range [][]string{{"--help"}, {"net", "up", "--help"}, {"run", "--help"}} {
 		out, _, err := call(words...)
 		require.NoError(t, err)

@@ -98,6 +98,6 @@ func TestEveryErrorIsExplained(t *testing.T) {
 			"host b: gone\na.net:1: is wrong\nno node was changed\n",
 		},
 	} {
-		assert.Equal(t, tt.want, explain(tt.err))
+		assert.Equal(t, tt.want, explain(rootCommand(), tt.err))
 	}
 }

@@ -115,11 +115,11 @@ func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 		err = context.Cause(ctx) // replaces the errors of the stopped nodes
 	}
 	if err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return err
 	}
 	if o.json {
 		if err := json.NewEncoder(out).Encode(result); err != nil {
-			return fmt.Errorf("demo: %w", err)
+			return err
 		}
 	} else {
 		result.print(out)
@@ -130,7 +130,7 @@ func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 	return nil
 }
 
-var errDiffers = errors.New("demo: the received file differs from the sent file")
+var errDiffers = errors.New("the received file differs from the sent file")
 
 type demo struct {
 	demoOptions

@@ -32,10 +32,10 @@ type demoComparison struct {
 // and seed, but has new nodes and its own directory.
 func (d *demo) compareAlgorithms(ctx context.Context) (err error) {
 	if d.dir, err = filepath.Abs(d.out); err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return err
 	}
 	if err := os.MkdirAll(d.dir, 0o755); err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return err
 	}
 	d.clear()
 	c := demoComparison{folder: d.out, routed: !d.direct}
@@ -51,14 +51,14 @@ func (d *demo) compareAlgorithms(ctx context.Context) (err error) {
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			return fmt.Errorf("demo: %s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		c.Runs = append(c.Runs, result)
 		f.List = append(f.List, figure.Transfer{Name: name, Samples: one.samples})
 		d.say("%-6s %6.2f s  %7.1f MB/s", name, result.Seconds, result.MBPerS)
 	}
 	if err := d.recordComparison(&c, f); err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return err
 	}
 	if d.json {
 		err = json.NewEncoder(d.stdout).Encode(c)
@@ -66,7 +66,7 @@ func (d *demo) compareAlgorithms(ctx context.Context) (err error) {
 		_, err = io.WriteString(d.stdout, c.text())
 	}
 	if err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return err
 	}
 	if !c.match() {
 		return errDiffers

@@ -61,7 +61,7 @@ func TestDemoInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		signal syscall.Signal
 		said   string
-	}{{syscall.SIGINT, ""}, {syscall.SIGTERM, "node: demo: terminated\n"}} {
+	}{{syscall.SIGINT, ""}, {syscall.SIGTERM, "node demo: terminated\n"}} {
 		dir := t.TempDir()
 		demo, complaints, pids := startDemo(t, dir)
 		require.NoError(t, demo.Process.Signal(c.signal))
@@ -119,6 +119,6 @@ func TestDemoSaysWhyTheFileDidNotFit(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, c.Run(), &exit)
 	assert.Equal(t, 1, exit.ExitCode())
-	assert.Regexp(t, `^node: demo: generating the file: write .*: file too large\n$`,
+	assert.Regexp(t, `^node demo: generating the file: write .*: file too large\n$`,
 		complaints.String())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/examine/report"
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
 type examineOptions struct {
@@ -76,14 +77,13 @@ func examineCommand() *cobra.Command {
 		"also run the transfers of 100 MB, each once; they may take minutes")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&o.list, "list", false, "list the checks and run nothing")
+	repl.Limit(c, 1, repl.Unlimited, "runs")
+	repl.Limit(c, 0, repl.Unlimited, "jobs")
 	c.AddCommand(examineFuzzCommand())
 	return c
 }
 
 func (o *examineOptions) run(c *cobra.Command) error {
-	if o.runs < 1 || o.jobs < 0 {
-		return &usageError{errors.New("--runs must be at least 1, and --jobs at least 0")}
-	}
 	checks, err := o.selected()
 	if err != nil {
 		return &usageError{err}

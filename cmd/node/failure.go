@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
@@ -20,9 +22,9 @@ type jsonError struct{ error }
 
 func (a jsonError) Unwrap() error { return a.error }
 
-// answerFailure prints an error as JSON, unless it was already printed or has no text.
-func answerFailure(out io.Writer, err error) error {
-	if _, done := errors.AsType[jsonError](err); done || explain(err) == "" {
+// answerFailure prints a command's error as JSON, unless it was already printed or has no text.
+func answerFailure(c *cobra.Command, out io.Writer, err error) error {
+	if _, done := errors.AsType[jsonError](err); done || explain(c, err) == "" {
 		return err
 	}
 	f := failure{Failure: repl.Failure{Error: named(err.Error()), Status: exitCode(err)}}

@@ -36,9 +36,9 @@ func unknownTopic(args []string) error {
 		name, _, _ := strings.Cut(e.Use, " ")
 		return name == args[0] || slices.Contains(e.Aliases, args[0])
 	}) {
-		return fmt.Errorf("help: no command %q; `node help` lists them", topic)
+		return fmt.Errorf("no command %q; `node help` lists them", topic)
 	}
-	return fmt.Errorf("help: %q is a command of a node's shell: use `node ctl NODE help %s` or "+
+	return fmt.Errorf("%q is a command of a node's shell: use `node ctl NODE help %s` or "+
 		"`node run FILE.lnx -c 'help %s'`", args[0], args[0], args[0])
 }
 

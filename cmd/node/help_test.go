@@ -29,11 +29,11 @@ func TestHelpForTopics(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	for topic, want := range map[string]string{
-		"bogus":     "node: help: no command \"bogus\"; `node help` lists them\n",
-		"net bogus": "node: help: no command \"net bogus\"; `node help` lists them\n",
-		"capture": "node: help: \"capture\" is a command of a node's shell: use `node ctl NODE help capture` " +
+		"bogus":     "node help: no command \"bogus\"; `node help` lists them\n",
+		"net bogus": "node help: no command \"net bogus\"; `node help` lists them\n",
+		"capture": "node help: \"capture\" is a command of a node's shell: use `node ctl NODE help capture` " +
 			"or `node run FILE.lnx -c 'help capture'`\n",
-		"sf": "node: help: \"sf\" is a command of a node's shell: use `node ctl NODE help sf` " +
+		"sf": "node help: \"sf\" is a command of a node's shell: use `node ctl NODE help sf` " +
 			"or `node run FILE.lnx -c 'help sf'`\n",
 	} {
 		status, text := ran(t, append([]string{"help"}, strings.Fields(topic)...)...)

@@ -64,12 +64,31 @@ func inCommand() *cobra.Command {
 	return c
 }
 
-// in runs a program that uses a node of the network as its host.
+// in runs a program that uses a node of the network as its host. If the program cannot start, in
+// stops the network that it has started.
 func (o *netOptions) in(c *cobra.Command, network, host string, program []string) error {
-	n, err := o.running(c, network, host)
+	n, started, err := o.running(c, network, host)
 	if err != nil {
 		return err
 	}
+	p, err := enter(n, host, program)
+	if err == nil {
+		return p.Wait(netns.Left{})
+	}
+	if started {
+		s, failed := o.open()
+		if failed == nil {
+			_, failed = s.Down(context.WithoutCancel(c.Context()), n.Name())
+		}
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s is down again\n", n.Name())
+	}
+	return err
+}
+
+func enter(n *netctl.Network, host string, program []string) (*netns.Process, error) {
 	members := n.Members()
 	var names []string
 	for _, m := range members {
@@ -78,23 +97,20 @@ func (o *netOptions) in(c *cobra.Command, network, host string, program []string
 	i, err := findHost(n.Name(), names, host)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case members[i].Host != "":
-		return fmt.Errorf("%s runs on %s: run `node in` there", members[i].Name, members[i].Host)
+		return nil, fmt.Errorf("%s runs on %s: run `node in` there", members[i].Name, members[i].Host)
 	}
 	hosts, err := hostsFile(n.Source())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p, err := enterHost(n.Socket(members[i].Name), members[i].Name, hosts,
 		netns.NewProgram(program))
 	if errors.Is(err, api.ErrGone) {
-		return fmt.Errorf("%w: `%s net up %s` starts it again", err, programName(), n.Source())
+		err = fmt.Errorf("%w: `%s net up %s` starts it again", err, programName(), n.Source())
 	}
-	if err != nil {
-		return err
-	}
-	return p.Wait(netns.Left{})
+	return p, err
 }
 
 // findHost returns the index of a host in a network.
@@ -109,34 +125,36 @@ func findHost(network string, names []string, host string) (int, error) {
 
 // running returns a running network. If no network runs at the path network, and its files have the
 // host, running starts it.
-func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Network, error) {
-	_, n, err := o.network([]string{network})
+func (o *netOptions) running(
+	c *cobra.Command, network, host string,
+) (n *netctl.Network, started bool, err error) {
+	_, n, err = o.network([]string{network})
 	if err == nil {
-		return n, sameSource(n, network)
+		return n, false, sameSource(n, network)
 	}
 	if !errors.Is(err, netctl.ErrNoNetwork) {
-		return nil, err
+		return nil, false, err
 	}
 	if _, e := os.Stat(network); e != nil {
 		if strings.ContainsRune(network, filepath.Separator) {
-			return nil, &usageError{noFile(network, e, "the folder or the file of a network")}
+			return nil, false, &usageError{noFile(network, e, "the folder or the file of a network")}
 		}
-		return nil, err
+		return nil, false, err
 	}
 	f, err := readNetwork(network)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var names []string
 	for _, config := range f.configs() {
 		names = append(names, config.Name)
 	}
 	if _, err := findHost(network, names, host); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	up := exec.CommandContext(context.WithoutCancel(c.Context()), self, "net", "up", network,
 		"--one-process", "--state", o.state)
@@ -144,10 +162,10 @@ func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Ne
 	up.Stderr = c.ErrOrStderr()
 	up.Stdout = c.ErrOrStderr()
 	if err := up.Run(); err != nil {
-		return nil, printedError{fmt.Errorf("start %s: %w", network, err)}
+		return nil, false, printedError{fmt.Errorf("start %s: %w", network, err)}
 	}
 	_, n, err = o.network([]string{network})
-	return n, err
+	return n, true, err
 }
 
 // sameSource returns an error if network is a path and n was started from other files.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -121,13 +120,7 @@ func labError(c *cobra.Command, name string, err error) error {
 	case errors.Is(err, lab.ErrUsage):
 		return misuse(c, err)
 	}
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("%s: %w", commandPath(c), err)
-	}
-	if _, ok := errors.AsType[signalError](err); ok {
-		return err
-	}
-	return fmt.Errorf("%s: %w", commandPath(c), err)
+	return err
 }
 
 func unknown(err error, name string, names []string) error {

@@ -19,8 +19,5 @@ func runCases(c *cobra.Command, o *labRunOptions) error {
 		return misuse(c, fmt.Errorf("--%s: %s takes no flags; `node demo arrivals` takes segments "+
 			"of your choice", flag, casesName))
 	}
-	if err := playArrivals(c.OutOrStdout(), documentWindow, documentArrivals); err != nil {
-		return fmt.Errorf("%s: %w", commandPath(c), err)
-	}
-	return nil
+	return playArrivals(c.OutOrStdout(), documentWindow, documentArrivals)
 }

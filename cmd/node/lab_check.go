@@ -193,7 +193,7 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if sum.Failed+sum.Changed > 0 {
-		return jsonError{fmt.Errorf("%s: %w", commandPath(c), errExpectations)}
+		return jsonError{errExpectations}
 	}
 	return nil
 }

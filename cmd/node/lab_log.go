@@ -53,7 +53,7 @@ func readLog(c *cobra.Command, path string) (*result.LinkRecord, error) {
 	if path != "-" {
 		f, err := files.Input(path)
 		if err != nil {
-			return nil, &usageError{fmt.Errorf("%s: %w", commandPath(c), err)}
+			return nil, &usageError{err}
 		}
 		defer f.Close()
 		in = bufio.NewReader(f)
@@ -114,11 +114,11 @@ func drawLog(
 		Flows: flowsOf(l), Links: []result.LinkRecord{*l},
 	})
 	if len(plots) == 0 {
-		return fmt.Errorf("%s: no figure can be drawn from %s", commandPath(c), name)
+		return fmt.Errorf("%s: no figure can be drawn from it", name)
 	}
 	for i := range plots {
 		if err := plots[i].WriteFiles(dir, plots[i].Name, style); err != nil {
-			return fmt.Errorf("%s: %w", commandPath(c), err)
+			return err
 		}
 		fmt.Fprintln(c.OutOrStdout(), filepath.Join(dir, plots[i].Name+".svg"))
 	}

@@ -34,7 +34,7 @@ func runRouting(c *cobra.Command, name string, o *labRunOptions) error {
 	case errors.Is(err, convergence.ErrDialect):
 		return misuse(c, err)
 	case err != nil:
-		return fmt.Errorf("%s: %w", commandPath(c), err)
+		return err
 	case o.json:
 		return json.NewEncoder(c.OutOrStdout()).Encode(out)
 	}

@@ -109,7 +109,7 @@ func labRunCommand() *cobra.Command {
 	o.live.add(f)
 	f.StringVar(&o.dialect, "dialect", "rip",
 		"RIP `DIALECT` for the presets rip-…: rip (the course's), rip2 or ripng")
-	repl.CompleteFlag(c, "dialect", "rip", "rip2", "ripng")
+	repl.Choose(c, "dialect", "rip", "rip2", "ripng")
 	return c
 }
 

@@ -114,10 +114,7 @@ func writeOut(c *cobra.Command, path string, text []byte) error {
 		_, err := c.OutOrStdout().Write(text)
 		return err
 	}
-	if err := result.WriteFile(path, text); err != nil {
-		return fmt.Errorf("%s: %w", commandPath(c), err)
-	}
-	return nil
+	return result.WriteFile(path, text)
 }
 
 func labTraceInfoCommand() *cobra.Command {
@@ -160,7 +157,7 @@ func readAll(c *cobra.Command, path string) ([]byte, error) {
 		text, err = files.Text(path, files.MaxData)
 	}
 	if err != nil {
-		return nil, &usageError{fmt.Errorf("%s: %w", commandPath(c), err)}
+		return nil, &usageError{err}
 	}
 	return text, nil
 }

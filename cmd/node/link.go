@@ -196,7 +196,7 @@ func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []stri
 	n, err := o.open(ends, p.TUN(), both, portforward.Gateway{
 		Addrs: ends.Gateways(), DNS: dns,
 		NoEcho: func(err error) {
-			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %v\n", programName(), err)
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %v\n", commandPath(c), err)
 		},
 	})
 	if err != nil {
@@ -229,7 +229,7 @@ func (o *linkOptions) program(c *cobra.Command, p *netns.Process) error {
 	return p.Wait(netns.Left{
 		Wait: o.wait, Grace: leftGrace,
 		Tell: func(text string) {
-			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", programName(), text)
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", commandPath(c), text)
 		},
 	})
 }
@@ -268,7 +268,7 @@ func (o *linkOptions) open(
 		return nil, err
 	}
 	o.config.Node.Devices = map[string]link.Device{linkDevice: tun}
-	n, err := operator.Open(o.config)
+	n, err := openNode(o.config)
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (v *messageWriter) remarks(c *lnx.Config) {
 }
 
 // failed logs an error, and returns the part that the program still has to print.
-func (v *messageWriter) failed(err error) error {
+func (v *messageWriter) failed(c *cobra.Command, err error) error {
 	if v.log == nil || err == nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (v *messageWriter) failed(err error) error {
 		for _, m := range mistakes {
 			v.say("", slog.LevelError, msg, mistakeAttrs(m)...)
 		}
-	} else if explain(err) != "" {
+	} else if explain(c, err) != "" {
 		v.say("", slog.LevelError, msg, "problem", err.Error())
 	}
 	return printedError{err}

@@ -145,7 +145,7 @@ func TestAPlaceThatSomebodyHas(t *testing.T) {
 		{
 			[]string{"run", open, "--listen", port},
 			1,
-			[]string{"node: --listen 127.0.0.1:" + port + ": cannot listen: " + used, "use a free port"},
+			[]string{": --listen 127.0.0.1:" + port + ": cannot listen: " + used, "use a free port"},
 		},
 		{[]string{"run", open, "--listen", "0.0.0.0:" + port}, 2, []string{"other machines could reach"}},
 	} {
@@ -294,7 +294,7 @@ func TestTraceOfNoCapture(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("hello, this is no capture"), 0o600))
 	status, text := ran(t, "trace", file)
 	assert.Equal(t, 1, status)
-	assert.Contains(t, text, "node: "+file+": not a pcapng file: use a capture")
+	assert.Contains(t, text, "node trace: "+file+": not a pcapng file: use a capture")
 }
 
 // The program prints its version in all the usual forms.

@@ -46,7 +46,7 @@ func (o *netOptions) execCommand() *cobra.Command {
 			}
 			n, none := s.Network(networkName(args))
 			if errors.Is(none, netctl.ErrNoNetwork) {
-				return fmt.Errorf("there is no network %s; %w", args[0], err)
+				return fmt.Errorf("%s: %w; %w", args[0], netctl.ErrNoNetwork, err)
 			}
 			if none != nil {
 				return netError(none)
@@ -150,7 +150,7 @@ func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error
 		if _, by := errors.AsType[signalError](err); by {
 			return err
 		}
-		if text := explain(err); text != "" {
+		if text := explain(c, err); text != "" {
 			_, _ = fmt.Fprint(c.ErrOrStderr(), text)
 			err = printedError{err}
 		}

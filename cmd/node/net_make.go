@@ -273,8 +273,7 @@ func (o *netOptions) graph(c *cobra.Command, args []string) (*topology.Graph, er
 			}
 			return topology.From(f.name, f.configs()), nil
 		} else if strings.ContainsAny(args[0], `/\.`) {
-			return nil, &usageError{fmt.Errorf("%s: %s: no such folder or file", commandPath(c),
-				args[0])}
+			return nil, &usageError{fmt.Errorf("%s: no such folder or file", args[0])}
 		}
 	}
 	_, n, err := o.network(args)

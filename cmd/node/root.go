@@ -32,19 +32,19 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	c := root
 	args, err := shorthand(root, args)
 	if last := len(args) - 1; last > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) &&
 		!repl.FlagsFit(rootCommand(), args[1:last]) {
 		_, err = fmt.Fprintf(stdout, ":%d\n", cobra.ShellCompDirectiveNoFileComp)
 	} else if err == nil {
 		root.SetArgs(args)
-		var c *cobra.Command
 		c, err = root.ExecuteContextC(context.Background())
 		if asJSON, _ := c.Flags().GetBool("json"); asJSON {
-			err = answerFailure(stdout, err)
+			err = answerFailure(c, stdout, err)
 		}
 	}
-	if text := explain(err); text != "" {
+	if text := explain(c, err); text != "" {
 		// If this write fails, there is nowhere to report it.
 		_, _ = io.WriteString(stderr, text)
 	}
@@ -144,11 +144,11 @@ func (e *usageError) Error() string   { return e.cause.Error() }
 func (e *usageError) Unwrap() []error { return []error{e.cause, control.ErrUsage} }
 
 func misuse(c *cobra.Command, err error) error {
-	format := "%s: %w (see `%s --help`)"
+	format := "%w (see `%s --help`)"
 	if strings.Contains(err.Error(), "\n") {
-		format = "%s: %w\nsee `%s --help`" // the hint follows the excerpt
+		format = "%w\nsee `%s --help`" // the hint follows the excerpt
 	}
-	return &usageError{fmt.Errorf(format, commandPath(c), err, c.CommandPath())}
+	return &usageError{fmt.Errorf(format, err, c.CommandPath())}
 }
 
 // flagError adds the list of valid values to the error of a flag.
@@ -208,8 +208,8 @@ type signalError struct{ signal os.Signal }
 
 func (s signalError) Error() string { return s.signal.String() }
 
-// explain returns the part of an error that the program has not printed yet.
-func explain(err error) string {
+// explain returns the part of a command's error that the program has not printed yet.
+func explain(c *cobra.Command, err error) string {
 	if err == nil || errors.Is(err, repl.ErrInterrupted) {
 		return ""
 	}
@@ -233,12 +233,7 @@ func explain(err error) string {
 	if bad, ok := errors.AsType[plan.Errors](err); ok {
 		return bad.Error() + "\n"
 	}
-	text, name := named(err.Error()), programName()
-	if !strings.HasPrefix(text, "node ") && !strings.HasPrefix(text, called()+" ") &&
-		!strings.HasPrefix(text, name+" ") && !strings.HasPrefix(text, name+": ") {
-		text = name + ": " + text
-	}
-	return text + "\n"
+	return commandPath(c) + ": " + named(err.Error()) + "\n"
 }
 
 func exitCode(err error) int {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -63,12 +65,12 @@ func runCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			v := o.messages(c.ErrOrStderr(), "")
 			if err := o.validate(); err != nil {
-				return v.failed(misuse(c, err))
+				return v.failed(c, misuse(c, err))
 			}
 			if err := o.findUser(); err != nil {
-				return v.failed(err)
+				return v.failed(c, err)
 			}
-			return v.failed(o.run(c, args[0]))
+			return v.failed(c, o.run(c, args[0]))
 		},
 	}
 	f := c.Flags()
@@ -112,6 +114,8 @@ func (o *runOptions) validate() error {
 	switch {
 	case o.daemon && (len(o.commands) > 0 || o.script != ""):
 		return errors.New("--daemon has no shell: use it without --command and --script")
+	case o.config.Node.Probe != "" && filepath.Ext(o.config.Node.Probe) != ".csv":
+		return fmt.Errorf("--probe %q: must be the name of a .csv file", o.config.Node.Probe)
 	case o.grace < 0:
 		return fmt.Errorf("--grace %v: must be 0 or more", o.grace)
 	case !o.daemon && o.grace > 0:
@@ -199,7 +203,7 @@ func (o *runOptions) open(
 	if err := o.openEndpoints(ctx); err != nil {
 		return nil, nil, err
 	}
-	n, err = operator.Open(o.config)
+	n, err = openNode(o.config)
 	if err != nil {
 		o.endpoints.close()
 		if _, ok := errors.AsType[*lnx.Error](err); ok {
@@ -217,6 +221,15 @@ func (o *runOptions) open(
 		o.endpoints.close()
 		return err
 	}, nil
+}
+
+// openNode opens a node. An error about an existing file mentions --force.
+func openNode(cfg operator.Config) (*operator.Node, error) {
+	n, err := operator.Open(cfg)
+	if errors.Is(err, fs.ErrExist) && !cfg.Node.Overwrite {
+		err = fmt.Errorf("%w; --force replaces it", err)
+	}
+	return n, err
 }
 
 func (o *runOptions) run(c *cobra.Command, path string) (err error) {

@@ -59,7 +59,7 @@ func TestSignalsEndAScriptWithTheirStatus(t *testing.T) {
 		if signal == syscall.SIGINT {
 			assert.Empty(t, complaints.String(), "Ctrl-C prints no error")
 		} else {
-			assert.Equal(t, "node: "+signal.String()+"\n", complaints.String())
+			assert.Equal(t, "node run: "+signal.String()+"\n", complaints.String())
 		}
 	}
 }

@@ -404,7 +404,7 @@ func TestWrongRequests(t *testing.T) {
 		},
 		{
 			"POST", commands + "recv-file", `{"path":"server.go","port":1}`, 409, "file-exists",
-			"--force replaces it (overwrite in the API)",
+			"server.go: file already exists",
 		},
 		{
 			"POST", commands + "start-capture", `{"file":"server.go","overwrite":true}`, 409, "file-exists",

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -257,6 +258,9 @@ func (p process) answers(ctx context.Context) bool {
 	return err == nil
 }
 
+// programPrefix matches the program and the command at the beginning of an error's text.
+var programPrefix = regexp.MustCompile(`^\S+ (run|net process): `)
+
 // EndedError is the error of a process that stopped before its nodes answered.
 type EndedError struct {
 	What  string   // such as "node A"
@@ -271,7 +275,7 @@ func (e *EndedError) Error() string {
 	case strings.HasPrefix(e.State, "signal"): // the log does not mention signals
 		return how + "; its log:\n" + strings.Join(e.Log, "\n")
 	}
-	return e.What + ": " + strings.TrimPrefix(strings.Join(e.Log, "\n"), "node: ")
+	return e.What + ": " + programPrefix.ReplaceAllString(strings.Join(e.Log, "\n"), "")
 }
 
 // stop stops a node's process and waits for its exit. It returns false if no process was running.

@@ -39,7 +39,7 @@ var (
 	// ErrNoNode means that no running node has that name.
 	ErrNoNode = errors.New("no such node")
 	// ErrAmbiguous means that several networks or nodes match.
-	ErrAmbiguous = errors.New("ambiguous")
+	ErrAmbiguous = errors.New("ambiguous name")
 	// ErrBusy means that another command is changing the network.
 	ErrBusy = errors.New("another command is changing this network")
 	// ErrTaken means that a network with that name is running from other files.
@@ -234,20 +234,20 @@ func (s *State) Network(name string) (*Network, error) {
 	case name == "" && len(list) == 1:
 		return list[0], nil
 	case len(list) == 0:
-		return nil, fmt.Errorf("%w%s: no network is up in %s; start one with `node net up FOLDER`",
-			ErrNoNetwork, called(name), s.root)
+		return nil, fmt.Errorf("%w: none is up in %s; start one with `node net up FOLDER`",
+			missing(name), s.root)
 	case name == "":
-		return nil, fmt.Errorf("%w: choose one of %s", ErrAmbiguous, strings.Join(all, ", "))
+		return nil, fmt.Errorf("%w: several networks are up: choose one of %s", ErrAmbiguous,
+			strings.Join(all, ", "))
 	}
-	return nil, fmt.Errorf("%w%s: the networks are %s", ErrNoNetwork, called(name),
-		strings.Join(all, ", "))
+	return nil, fmt.Errorf("%w: the networks are %s", missing(name), strings.Join(all, ", "))
 }
 
-func called(name string) string {
+func missing(name string) error {
 	if name == "" {
-		return ""
+		return ErrNoNetwork
 	}
-	return " called " + name
+	return fmt.Errorf("%s: %w", name, ErrNoNetwork)
 }
 
 // Target is a node with its socket.
@@ -283,7 +283,8 @@ func (s *State) Find(ref string) (Target, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return Target{}, fmt.Errorf("%s: %w: %s", ref, ErrAmbiguous, strings.Join(where, ", "))
+		return Target{}, fmt.Errorf("%s: %w: use one of %s", ref, ErrAmbiguous,
+			strings.Join(where, ", "))
 	case strings.HasPrefix(ref, ".") || filepath.IsAbs(ref):
 		return Target{}, fmt.Errorf("%s: %w: no node's socket is there", ref, ErrNoNode)
 	case len(all) == 0:

@@ -41,7 +41,7 @@ func TestNodesAreFoundByName(t *testing.T) {
 	}
 	_, err := s.Find("A")
 	require.ErrorIs(t, err, ErrAmbiguous)
-	require.EqualError(t, err, "A: ambiguous: one/A, two/A")
+	require.EqualError(t, err, "A: ambiguous name: use one of one/A, two/A")
 	_, err = s.Find("one/C")
 	require.ErrorIs(t, err, ErrNoNode)
 	require.EqualError(t, err, "one/C: no such node: the nodes are one/A, one/B, two/A, two/C")
@@ -57,7 +57,7 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	_, err = s.Network("")
 	require.ErrorIs(t, err, ErrAmbiguous)
 	_, err = s.Network("three")
-	require.EqualError(t, err, "no such network called three: the networks are one, two")
+	require.EqualError(t, err, "three: no such network: the networks are one, two")
 	only, err := state(t, map[string][]string{"one": {"A"}}).Network("")
 	require.NoError(t, err)
 	assert.Equal(t, "one", only.Name())
@@ -118,7 +118,7 @@ func TestAFolderThatIsMissing(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list)
 	_, err = s.Network("ring")
-	require.EqualError(t, err, "no such network called ring: no network is up in "+root+
+	require.EqualError(t, err, "ring: no such network: none is up in "+root+
 		"; start one with `node net up FOLDER`")
 	_, err = s.Find("A")
 	require.ErrorContains(t, err, "no network is up in "+root)

@@ -50,7 +50,7 @@ func (s *sampler) open(overwrite bool) error {
 	f, err := files.Machine().Create(s.path, 0o666)
 	if errors.Is(err, fs.ErrExist) {
 		if !overwrite {
-			return fmt.Errorf("%s: %w: --force replaces it", s.path, fs.ErrExist)
+			return fmt.Errorf("%s: %w", s.path, fs.ErrExist)
 		}
 		if f, err = files.Machine().Edit(s.path, 0o666); err == nil {
 			err = f.Truncate(0)

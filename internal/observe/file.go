@@ -72,8 +72,7 @@ func (f *captureFile) create(name string) (*os.File, error) {
 		return file, err
 	}
 	if !f.replace {
-		return nil, fmt.Errorf("%s: %w: --force replaces a capture (overwrite in the API)", name,
-			fs.ErrExist)
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrExist)
 	}
 	if file, err = f.folder.Edit(name, 0o666); err != nil {
 		return nil, err

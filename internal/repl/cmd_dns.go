@@ -34,9 +34,9 @@ func (e *env) host(c *cobra.Command, word string) (netip.Addr, error) {
 	case err != nil:
 		return a, wrong(c, "%w", err)
 	case four && !a.Is4():
-		return a, wrong(c, "--ipv4: %v is an IPv6 address", a)
+		return a, wrong(c, "-4: %v is an IPv6 address", a)
 	case six && !a.Is6():
-		return a, wrong(c, "--ipv6: %v is an IPv4 address", a)
+		return a, wrong(c, "-6: %v is an IPv4 address", a)
 	}
 	return a, nil
 }

@@ -28,12 +28,15 @@ func udpCommand(e *env) *cobra.Command {
 		ValidArgsFunction:  at(words("listen", "send")),
 		RunE: func(c *cobra.Command, args []string) error {
 			verb, line := cut(rest(c, args))
-			switch verb {
-			case "listen", "l":
+			line = strings.TrimLeft(line, " \t")
+			switch {
+			case line == "--help" || line == "-h":
+				return c.Help()
+			case verb == "listen" || verb == "l":
 				return udpListen(e, c, line)
-			case "send", "s":
-				return udpSend(e, c, strings.TrimLeft(line, " \t"))
-			case "":
+			case verb == "send" || verb == "s":
+				return udpSend(e, c, line)
+			case verb == "":
 				return wrong(c, "listen or send is missing")
 			}
 			return wrong(c, "%q is neither listen nor send", verb)

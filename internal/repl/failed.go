@@ -3,6 +3,7 @@ package repl
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -39,6 +40,9 @@ func plainly(err error) string { return strings.TrimPrefix(inside.Replace(err.Er
 // help returns advice on an error, or "".
 func help(c *cobra.Command, err error) string {
 	switch {
+	case errors.Is(err, fs.ErrExist) && c.Flags().Lookup("force") != nil &&
+		!c.Flags().Changed("force"):
+		return "; --force replaces it"
 	case c.Parent() != c.Root(): // the sockets of rcp and rdt are ports
 	case errors.Is(err, control.ErrNoSuchSocket):
 		return "; `ls` lists them"

@@ -206,7 +206,7 @@ var kin = map[string]string{
 	"tcpdump": "capture", "tshark": "capture", "wireshark": "capture", "iperf": "perf",
 	"iperf3": "perf", "curl": "http get", "wget": "http get", "nc": "connect", "tc": "impair",
 	"netem": "impair", "listen": "accept", "kill": "cancel", "stop": "cancel", "jobs": "transfers",
-	"lcc": "lc",
+	"lcc": "lc", "unpublish": "doors close", "unexpose": "doors close",
 	"dig": "host", "nslookup": "host", "resolvectl": "dns show",
 	"fg": "wait", "man": "help", "bye": "quit", "logout": "quit",
 }

@@ -3,7 +3,6 @@ package services
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -123,9 +122,6 @@ func store(root *files.Folder, name string, data []byte, replace bool) error {
 	}
 	if err != nil {
 		_ = root.Remove(part) // ignores the error, because the server still has the object
-	}
-	if errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("%w: --force replaces it (overwrite in the API)", err)
 	}
 	return err
 }

@@ -192,8 +192,7 @@ func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	case err == nil && !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: %w", t.result.Path, files.ErrNotRegular)
 	case err == nil && !replace:
-		return nil, fmt.Errorf("%s: %w: --force replaces it (overwrite in the API)", t.result.Path,
-			fs.ErrExist)
+		return nil, fmt.Errorf("%s: %w", t.result.Path, fs.ErrExist)
 	}
 	f, err := t.folder.Edit(t.part(), 0o644)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -225,8 +224,8 @@ func (t *transfer) empty(f *os.File, keep, replace bool) error {
 	case keep || info.Size() == 0:
 		return nil
 	case !replace:
-		return fmt.Errorf("%s: %w, from an interrupted transfer: --resume continues it, "+
-			"--force replaces it", t.part(), fs.ErrExist)
+		return fmt.Errorf("%s: %w, from an interrupted transfer: --resume continues it", t.part(),
+			fs.ErrExist)
 	}
 	return f.Truncate(0)
 }

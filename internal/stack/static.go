@@ -67,7 +67,7 @@ func (rt *Routing) Remove(now clock.Time, p netip.Prefix, via netip.Addr) error 
 		return !via.IsValid() || r.Via == via
 	})
 	if len(left) == len(list) {
-		return fmt.Errorf("no static route to %v: %w", p, ErrNoSuchRoute)
+		return fmt.Errorf("%v: %w", p, ErrNoSuchRoute)
 	}
 	if rt.statics[p] = left; len(left) == 0 {
 		delete(rt.statics, p)
