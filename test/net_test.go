@@ -478,8 +478,8 @@ func TestNetworksInJSON(t *testing.T) {
 	require.NoError(t, status.Run(), "a folder selects the network of that name")
 	got := r.node("net", "exec", "Z", "ping")
 	assert.Equal(t, 1, got.code)
-	assert.Equal(t, "node net exec: Z: no such network; Z: no such node: the nodes are pair/A, pair/B\n",
-		got.err)
+	assert.Equal(t, "node net exec: Z: no such network; "+
+		"Z: no such node: the nodes are pair/A, pair/B\n", got.err)
 	got = r.node("net", "down", "--json")
 	assert.JSONEq(t, `[{"network":"pair","ended":["A","B"],"dead":[],"logs":[]}]`, got.out)
 	assert.Empty(t, got.err)

@@ -31,8 +31,8 @@ func TestHelpForTopics(t *testing.T) {
 	for topic, want := range map[string]string{
 		"bogus":     "node help: no command \"bogus\"; `node help` lists them\n",
 		"net bogus": "node help: no command \"net bogus\"; `node help` lists them\n",
-		"capture": "node help: \"capture\" is a command of a node's shell: use `node ctl NODE help capture` " +
-			"or `node run FILE.lnx -c 'help capture'`\n",
+		"capture": "node help: \"capture\" is a command of a node's shell: " +
+			"use `node ctl NODE help capture` or `node run FILE.lnx -c 'help capture'`\n",
 		"sf": "node help: \"sf\" is a command of a node's shell: use `node ctl NODE help sf` " +
 			"or `node run FILE.lnx -c 'help sf'`\n",
 	} {

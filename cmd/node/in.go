@@ -99,7 +99,8 @@ func enter(n *netctl.Network, host string, program []string) (*netns.Process, er
 	case err != nil:
 		return nil, err
 	case members[i].Host != "":
-		return nil, fmt.Errorf("%s runs on %s: run `node in` there", members[i].Name, members[i].Host)
+		return nil, fmt.Errorf("%s runs on %s: run `node in` there", members[i].Name,
+			members[i].Host)
 	}
 	hosts, err := hostsFile(n.Source())
 	if err != nil {
@@ -137,7 +138,8 @@ func (o *netOptions) running(
 	}
 	if _, e := os.Stat(network); e != nil {
 		if strings.ContainsRune(network, filepath.Separator) {
-			return nil, false, &usageError{noFile(network, e, "the folder or the file of a network")}
+			err = noFile(network, e, "the folder or the file of a network")
+			return nil, false, &usageError{err}
 		}
 		return nil, false, err
 	}

@@ -145,7 +145,7 @@ func TestAPlaceThatSomebodyHas(t *testing.T) {
 		{
 			[]string{"run", open, "--listen", port},
 			1,
-			[]string{": --listen 127.0.0.1:" + port + ": cannot listen: " + used, "use a free port"},
+			[]string{"127.0.0.1:" + port + ": cannot listen: " + used, "use a free port"},
 		},
 		{[]string{"run", open, "--listen", "0.0.0.0:" + port}, 2, []string{"other machines could reach"}},
 	} {

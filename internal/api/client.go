@@ -229,8 +229,8 @@ func (c *Client) send(
 		return nil, c.gone(ctx, err)
 	}
 	if json.Unmarshal(body, &p) != nil || p.Type == "" {
-		return nil, fmt.Errorf("%s: unexpected HTTP answer %q: must be the address of a tidepool node",
-			c.at, resp.Status)
+		return nil, fmt.Errorf("%s: unexpected HTTP answer %q: is it a tidepool node?", c.at,
+			resp.Status)
 	}
 	return nil, &p
 }

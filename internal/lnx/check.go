@@ -229,11 +229,11 @@ func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
 func (p *parser) checkStranger(n *Neighbor, own index) {
 	if iface, ok := own.addrs[n.Addr]; ok {
 		p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
-			" is this node's own address, that of "+iface.Name, "another node's")
+			" is this node's own address (interface "+iface.Name+")", "another node's")
 	}
 	if iface, ok := own.sockets[n.UDP.Key()]; ok {
 		p.report.add(n.udpAt, n.UDP.String(), n.UDP.String()+
-			" is this node's own UDP address, that of "+iface.Name, "another node's")
+			" is this node's own UDP address (interface "+iface.Name+")", "another node's")
 	}
 }
 
