@@ -337,7 +337,7 @@ func (r *remote) oneOf(c *cobra.Command, ref string, words []string) error {
 		return err
 	}
 	defer suspending(shell)()
-	return r.ended(name, whatEnded(shell.Command(ctx, words...)))
+	return r.ended(name, markPrinted(shell.Command(ctx, words...)))
 }
 
 // keys makes Ctrl-C interrupt the shell's current command until stop is called.

@@ -98,8 +98,8 @@ func (d *daemon) reload(ctx context.Context) {
 	}
 }
 
-// drainLook is the interval at which a stopping node checks its open connections.
-const drainLook = 20 * time.Millisecond
+// drainPoll is the interval at which a stopping node checks its open connections.
+const drainPoll = 20 * time.Millisecond
 
 // drain closes all listeners, waits for open connections to close, and logs those that stay open.
 func (d *daemon) drain() {
@@ -124,7 +124,7 @@ func (d *daemon) drain() {
 		if len(open) == 0 || !time.Now().Before(over) {
 			break
 		}
-		time.Sleep(drainLook)
+		time.Sleep(drainPoll)
 	}
 	for i := range open {
 		s := &open[i]

@@ -165,7 +165,7 @@ func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 	if err != nil {
 		return result, fmt.Errorf("generating the file: %w", err)
 	}
-	net, err := d.raise(ctx)
+	net, err := d.startNodes(ctx)
 	if err != nil {
 		return result, err
 	}
@@ -177,7 +177,7 @@ func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 	if err := net.leave(ctx); err != nil { // closes the capture and probe files
 		return result, err
 	}
-	result = d.sumUp(moved)
+	result = d.summarize(moved)
 	if err := d.compare(&result, made, moved); err != nil {
 		return result, err
 	}

@@ -120,7 +120,6 @@ func (p *arrivalPlayer) step(s arrival) {
 	p.state()
 }
 
-// arrive passes a segment with n bytes of payload to the host.
 func (p *arrivalPlayer) arrive(h tcp.Header, n int) {
 	h.Window = 65535
 	text := make([]byte, n)

@@ -94,14 +94,14 @@ func arrivalVerdict(r *tcp.Reassembly, kind tcp.Arrival, s arrival) string {
 		}
 		return "duplicate: all of it is already queued"
 	case tcp.ArrivalEnded:
-		return behindFIN
+		return afterFIN
 	case tcp.ArrivalEmpty:
 	}
 	switch {
 	case !s.FIN:
 		return "no data: only its acknowledgment is used"
 	case r.Closed && end >= next:
-		return behindFIN
+		return afterFIN
 	case end < next:
 		return "duplicate: the FIN is before RCV.NXT"
 	case end == next:
@@ -113,8 +113,8 @@ func arrivalVerdict(r *tcp.Reassembly, kind tcp.Arrival, s arrival) string {
 		"missing", end-next)
 }
 
-// behindFIN is the verdict on data after a FIN.
-const behindFIN = "after the FIN: ignored, because no data follows a FIN"
+// afterFIN is the verdict on data after a FIN.
+const afterFIN = "after the FIN: ignored, because no data follows a FIN"
 
 func beyond(edge int) string {
 	return fmt.Sprintf("beyond the window: dropped, because the window ends at %d", firstSeq+edge)

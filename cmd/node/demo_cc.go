@@ -74,7 +74,6 @@ func (d *demo) compareAlgorithms(ctx context.Context) (err error) {
 	return nil
 }
 
-// recordComparison draws the figure of all transfers and writes the summary.
 func (d *demo) recordComparison(c *demoComparison, f figure.Transfers) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

@@ -81,7 +81,7 @@ func ask[A any](ctx context.Context, c *child, req control.Request[A]) (A, error
 	if errors.Is(err, api.ErrGone) {
 		select {
 		case <-c.ended:
-			return answer, c.death()
+			return answer, c.exitError()
 		case <-time.After(killDelay):
 		}
 	}
@@ -105,15 +105,15 @@ func (c *child) awaitRoute(ctx context.Context, to netip.Addr) error {
 		select {
 		case <-poll.C:
 		case <-c.ended:
-			return c.death()
+			return c.exitError()
 		case <-ctx.Done():
 			return fmt.Errorf("node %s: %v: %w", c.name, to, context.Cause(ctx))
 		}
 	}
 }
 
-// death returns an error of one line that says how the process ended early.
-func (c *child) death() error {
+// exitError returns an error of one line that says how the process ended early.
+func (c *child) exitError() error {
 	if c.err == nil {
 		return fmt.Errorf("node %s stopped too early", c.name)
 	}
@@ -128,7 +128,7 @@ func (c *child) wait(ctx context.Context) error {
 	select {
 	case <-c.ended:
 		if c.err != nil {
-			return c.death()
+			return c.exitError()
 		}
 		return nil
 	case <-ctx.Done():

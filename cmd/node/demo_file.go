@@ -46,7 +46,6 @@ func (d *demo) generate(ctx context.Context) (digest string, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// digestOf returns the SHA-256 of a file on disk.
 func digestOf(path string) (string, error) {
 	f, err := files.Input(path)
 	if err != nil {

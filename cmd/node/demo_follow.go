@@ -23,8 +23,8 @@ const (
 	// stallTime is the time without progress after which the demo gives up. TCP's own limits abort
 	// a dead connection earlier.
 	stallTime = 3 * time.Minute
-	// inquestTime is how long the demo waits for the other end to report its error.
-	inquestTime = 2 * time.Second
+	// resetWait is how long the demo waits for the other end to report its error.
+	resetWait = 2 * time.Second
 )
 
 var errStalled = errors.New("no progress")
@@ -57,7 +57,6 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 	return moved, err
 }
 
-// watch follows the transfer.
 type watch struct {
 	demo         *demo
 	net          *demoNet
@@ -119,7 +118,7 @@ func (w *watch) transfer(ctx context.Context) error {
 			left--
 			w.moved.received, err = e.Transfer, causeOf(e.err, sent)
 		case <-n.routerEnded():
-			err = n.b.death()
+			err = n.b.exitError()
 		case <-ticker.C:
 			err = w.poll(ctx)
 		}
@@ -161,7 +160,7 @@ func (w *watch) note(info *control.Info) error {
 }
 
 // causeOf returns the reason for the failure of one end. If that end knows only that the peer reset
-// the connection, inquest waits for the error of the other end.
+// the connection, causeOf waits up to resetWait for the error of the other end.
 func causeOf(err error, other <-chan ending) error {
 	if !errors.Is(err, control.ErrReset) {
 		return err
@@ -169,7 +168,7 @@ func causeOf(err error, other <-chan ending) error {
 	select {
 	case e := <-other:
 		return cmp.Or(e.err, err)
-	case <-time.After(inquestTime):
+	case <-time.After(resetWait):
 		return err
 	}
 }
@@ -192,7 +191,6 @@ func (w *watch) draw(done int64, stalled bool) {
 	}
 }
 
-// endBar ends the line of the progress bar.
 func (w *watch) endBar() {
 	if w.cells > 0 {
 		_, _ = fmt.Fprintln(w.demo.status)

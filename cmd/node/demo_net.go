@@ -29,12 +29,12 @@ const (
 	routePoll = 20 * time.Millisecond
 )
 
-// raiseTries is how often the demo tries again with other UDP ports if another program has taken
+// portTries is how often the demo tries again with other UDP ports if another program has taken
 // one of them before the node starts.
-const raiseTries = 3
+const portTries = 3
 
-// raise starts the nodes and waits until both ends have routes to each other.
-func (d *demo) raise(ctx context.Context) (*demoNet, error) {
+// startNodes starts the nodes and waits until both ends have routes to each other.
+func (d *demo) startNodes(ctx context.Context) (*demoNet, error) {
 	for try := 1; ; try++ {
 		ports, err := link.FreePorts(demoPorts)
 		if err != nil {
@@ -47,7 +47,7 @@ func (d *demo) raise(ctx context.Context) (*demoNet, error) {
 			}
 		}
 		n.end()
-		if try == raiseTries || ctx.Err() != nil || allFree(ports) {
+		if try == portTries || ctx.Err() != nil || allFree(ports) {
 			return nil, err
 		}
 	}

@@ -63,8 +63,8 @@ func lossBound(lossPercent float64, mss int, rtt time.Duration) float64 {
 	return 1.31 / math.Sqrt(lossPercent/100) * float64(mss) / rtt.Seconds() / 1e6
 }
 
-// sumUp computes the result from the reports of the two ends and the router.
-func (d *demo) sumUp(moved demoMoved) demoResult {
+// summarize computes the result from the reports of the two ends and the router.
+func (d *demo) summarize(moved demoMoved) demoResult {
 	r := demoResult{
 		Bytes: moved.received.Bytes, LossPercent: d.loss, Routed: !d.direct, Congestion: d.cc,
 		Seconds: moved.sent.Seconds, MBPerS: moved.sent.MBPerS, SHA256: moved.received.SHA256,
@@ -88,7 +88,6 @@ func (d *demo) sumUp(moved demoMoved) demoResult {
 	return r
 }
 
-// setRTT sets the round-trip time and computes the bound from it.
 func (r *demoResult) setRTT(rtt time.Duration) {
 	r.RTTms = milliseconds(rtt)
 	r.BoundMBPerS = lossBound(r.LossPercent, r.MSS, rtt)

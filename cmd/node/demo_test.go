@@ -135,7 +135,7 @@ func TestLossBound(t *testing.T) {
 
 func TestSumUp(t *testing.T) {
 	d := demo{demoOptions: demoOptions{bytes: 1000, loss: 2, seed: 7, out: "there"}}
-	r := d.sumUp(demoMoved{
+	r := d.summarize(demoMoved{
 		sent: control.Transfer{
 			Bytes: 1000, Seconds: 2, MBPerS: 30, SHA256: "aa", Retransmits: 5, Timeouts: 1,
 			TailProbes: 2, WindowProbes: 3, RTT: time.Millisecond, MinRTT: 20 * time.Microsecond, MSS: 1360,
@@ -235,13 +235,13 @@ func TestLinesAreWholeHoweverTheyAreWritten(t *testing.T) {
 
 func TestADeathSaysTheLastLines(t *testing.T) {
 	c := child{name: "A"}
-	require.EqualError(t, c.death(), "node A stopped too early")
+	require.EqualError(t, c.exitError(), "node A stopped too early")
 	c.err = errors.New("exit status 2")
-	require.EqualError(t, c.death(), "node A: exit status 2")
+	require.EqualError(t, c.exitError(), "node A: exit status 2")
 	for _, line := range []string{"a", "b", " ", "c", "d", "e "} {
 		require.NoError(t, c.keepStderrLine([]byte(line)))
 	}
-	require.EqualError(t, c.death(), "node A: exit status 2: b | c | d | e")
+	require.EqualError(t, c.exitError(), "node A: exit status 2: b | c | d | e")
 }
 
 // An end that knows only of a reset waits for the reason that the other end reports.

@@ -60,7 +60,7 @@ func assertGone(t *testing.T, dir string, pids []int) {
 func TestDemoInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		signal syscall.Signal
-		said   string
+		stderr string
 	}{{syscall.SIGINT, ""}, {syscall.SIGTERM, "node demo: terminated\n"}} {
 		dir := t.TempDir()
 		demo, complaints, pids := startDemo(t, dir)
@@ -68,7 +68,7 @@ func TestDemoInterrupted(t *testing.T) {
 		var exit *exec.ExitError
 		require.ErrorAs(t, demo.Wait(), &exit)
 		assert.Equal(t, 128+int(c.signal), exit.ExitCode())
-		assert.Equal(t, c.said, complaints.String(), "Ctrl-C prints no error")
+		assert.Equal(t, c.stderr, complaints.String(), "Ctrl-C prints no error")
 		assertGone(t, dir, pids)
 		assert.NoFileExists(t, filepath.Join(dir, demoPart))
 		samples, err := os.Stat(filepath.Join(dir, demoProbe))

@@ -121,7 +121,6 @@ func (o *examineOptions) run(c *cobra.Command) error {
 	return nil
 }
 
-// write prints the summary and writes the files.
 func (o *examineOptions) write(out io.Writer, r *examine.Report, rubric *report.Rubric) error {
 	if o.json {
 		if err := report.JSON(out, r); err != nil {

@@ -72,7 +72,6 @@ func (o *hubOptions) lnxCommand() *cobra.Command {
 	return c
 }
 
-// configure reads the flags and the students file.
 func (o *hubOptions) configure() (err error) {
 	if o.cfg.Network, err = netip.ParsePrefix(o.network); err != nil {
 		return fmt.Errorf("--network %q: must be a prefix such as 10.77.0.0/16", o.network)

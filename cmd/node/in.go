@@ -114,7 +114,6 @@ func enter(n *netctl.Network, host string, program []string) (*netns.Process, er
 	return p, err
 }
 
-// findHost returns the index of a host in a network.
 func findHost(network string, names []string, host string) (int, error) {
 	i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, host) })
 	if i < 0 {

@@ -66,9 +66,9 @@ func TestWhatAReportTells(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	out, said, status := runLab("run", "tahoe-low", "--trials", "2", "--seed", "7",
+	out, stderr, status := runLab("run", "tahoe-low", "--trials", "2", "--seed", "7",
 		"--set", "duration=30s")
-	require.Zero(t, status, said)
+	require.Zero(t, status, stderr)
 	assert.Contains(t, out, "means leave out the first 20 s, counts do not")
 	dir := filepath.Dir(strings.Fields(out[strings.LastIndex(out, "\nlab"):])[0])
 	text := page(dir)
@@ -79,9 +79,9 @@ func TestWhatAReportTells(t *testing.T) {
 
 	require.NoError(t, os.WriteFile("mine.yaml", []byte(moment), 0o600))
 	away := t.TempDir()
-	out, said, status = runLab("run", "mine.yaml", "-o", away,
+	out, stderr, status = runLab("run", "mine.yaml", "-o", away,
 		"--sweep", "flows.0.size=1234567B,1500B")
-	require.Zero(t, status, said)
+	require.Zero(t, status, stderr)
 	assert.Regexp(t, `(?m)^1.23 MB `, out)
 	assert.Regexp(t, `(?m)^1500B `, out)
 	text = page(away)
@@ -95,8 +95,8 @@ func TestWhatAReportTells(t *testing.T) {
 
 	hash := regexp.MustCompile(`hash \w+`).FindString(out)
 	t.Chdir(away)
-	out, said, status = runLab("run", ".", "--fresh")
-	require.Zero(t, status, said)
+	out, stderr, status = runLab("run", ".", "--fresh")
+	require.Zero(t, status, stderr)
 	assert.Contains(t, out, hash)
 }
 
@@ -104,8 +104,8 @@ func TestAPresetIsRepeatedByItsName(t *testing.T) {
 	testenv.NeedNoRace(t)
 	t.Chdir(t.TempDir())
 	for _, line := range []string{"check-slow-start", "check-slow-start --seed 3 --trials 2"} {
-		out, said, status := runLab(append([]string{"run"}, strings.Fields(line)...)...)
-		require.Zero(t, status, said)
+		out, stderr, status := runLab(append([]string{"run"}, strings.Fields(line)...)...)
+		require.Zero(t, status, stderr)
 		dir := filepath.Dir(strings.Fields(out[strings.LastIndex(out, "\nlab"):])[0])
 		text, err := os.ReadFile(filepath.Join(dir, "report.html"))
 		require.NoError(t, err)

@@ -105,7 +105,6 @@ func flowsOf(l *result.LinkRecord) []result.FlowRecord {
 	return flows
 }
 
-// drawLog draws the figures of a link's log.
 func drawLog(
 	c *cobra.Command, dir, name string, l *result.LinkRecord, d *result.Digest, style figure.Style,
 ) error {

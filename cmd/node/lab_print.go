@@ -45,7 +45,7 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 	if err := printExpectations(out, r, t.judged); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, summing(r, t))
+	_, err := fmt.Fprintln(out, summaryLines(r, t))
 	return err
 }
 
@@ -65,17 +65,17 @@ func printExpectations(out io.Writer, r *lab.Results, j *lab.Judged) error {
 		_, err := fmt.Fprintln(out)
 		return err
 	}
-	said := "all pass"
+	verdict := "all pass"
 	if len(j.Verdicts) == 1 {
-		said = "it passes"
+		verdict = "it passes"
 	}
 	if _, kept := r.Timings(); r.Real {
-		said += " in virtual time"
+		verdict += " in virtual time"
 		if !kept {
-			said += "; real-time runs were late"
+			verdict += "; real-time runs were late"
 		}
 	}
-	_, err := fmt.Fprintf(out, "%s: %s\n", counted(len(j.Verdicts), "expectation"), said)
+	_, err := fmt.Fprintf(out, "%s: %s\n", counted(len(j.Verdicts), "expectation"), verdict)
 	return err
 }
 
@@ -87,8 +87,8 @@ func (o *labRunOptions) chosen() []result.Metric {
 	return metrics
 }
 
-// summing returns the last lines: the number of runs, the hash, and the folder of the results.
-func summing(r *lab.Results, t taken) string {
+// summaryLines returns the last lines: the number of runs, the hash, and the folder of the results.
+func summaryLines(r *lab.Results, t taken) string {
 	var virtual, live time.Duration
 	for _, run := range r.Runs {
 		if run.Clock.Real() {

@@ -22,12 +22,12 @@ type realFlags struct {
 	atMost time.Duration
 }
 
-// usualMost is the duration above which real-time runs need a confirmation.
-const usualMost = 10 * time.Minute
+// defaultRealLimit is the duration above which real-time runs need a confirmation.
+const defaultRealLimit = 10 * time.Minute
 
 func (r *realFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&r.on, "real", false, "also run in real time: with processes, over UDP")
-	f.DurationVar(&r.atMost, "at-most", usualMost,
+	f.DurationVar(&r.atMost, "at-most", defaultRealLimit,
 		"do not start a --real run that takes longer than `TIME`")
 	f.StringToStringVar(&r.ends, "end", nil,
 		"run both ends of all flows of a protocol with a program: `PROTOCOL=PROGRAM`;"+

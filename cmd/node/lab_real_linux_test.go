@@ -53,10 +53,10 @@ func TestNoProcessOfARealRunStays(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM} {
 		c := exec.CommandContext(t.Context(), program, "lab", "run", file, "--real", "-o", dir,
 			"--set", "duration=60s", "--no-figures")
-		said, err := c.StderrPipe()
+		stderr, err := c.StderrPipe()
 		require.NoError(t, err)
 		require.NoError(t, c.Start())
-		out := bufio.NewReader(said)
+		out := bufio.NewReader(stderr)
 		_, err = out.ReadString('\n') // reads the estimate of the duration
 		require.NoError(t, err)
 		var children []int

@@ -47,11 +47,11 @@ func TestRealAndVirtualTime(t *testing.T) {
 		}
 		return string(text), c.ProcessState.ExitCode()
 	}
-	said, status := node("lab", "run", file, "--real", "-o", dir)
-	require.Zero(t, status, said)
-	assert.Contains(t, said, "1 run in real time, one after the other: up to 3.0 s")
-	assert.Regexp(t, `real time: (kept time|could not keep time): packets left up to `, said)
-	assert.Contains(t, said, "of real time")
+	stderr, status := node("lab", "run", file, "--real", "-o", dir)
+	require.Zero(t, status, stderr)
+	assert.Contains(t, stderr, "1 run in real time, one after the other: up to 3.0 s")
+	assert.Regexp(t, `real time: (kept time|could not keep time): packets left up to `, stderr)
+	assert.Contains(t, stderr, "of real time")
 
 	rows, err := csv.NewReader(strings.NewReader(
 		strings.Join(linesOf(t, dir, "trials.csv"), "\n"))).ReadAll()
@@ -84,29 +84,29 @@ func TestRealAndVirtualTime(t *testing.T) {
 	assert.Contains(t, page, "real time: ")
 	assert.FileExists(t, filepath.Join(dir, "plots", "0-beside-cwnd.svg"))
 
-	said, status = node("lab", "run", dir)
-	require.Zero(t, status, said)
-	assert.Contains(t, said, "all existed before")
-	said, status = node("lab", "run", file, "-o", dir)
+	stderr, status = node("lab", "run", dir)
+	require.Zero(t, status, stderr)
+	assert.Contains(t, stderr, "all existed before")
+	stderr, status = node("lab", "run", file, "-o", dir)
 	assert.Equal(t, 1, status)
-	assert.Contains(t, said, "it was run also in real time (--real)")
-	said, status = node("lab", "check", dir)
-	assert.Zero(t, status, said)
+	assert.Contains(t, stderr, "it was run also in real time (--real)")
+	stderr, status = node("lab", "check", dir)
+	assert.Zero(t, status, stderr)
 
-	said, status = node("lab", "run", file, "--real", "--index", "1", "-o",
+	stderr, status = node("lab", "run", file, "--real", "--index", "1", "-o",
 		filepath.Join(folder, "cell"))
-	require.Zero(t, status, said)
-	assert.Regexp(t, `real time: (kept time|could not keep time): packets left up to `, said)
-	assert.NotContains(t, said, "hash ", "a real-time run has no hash")
+	require.Zero(t, status, stderr)
+	assert.Regexp(t, `real time: (kept time|could not keep time): packets left up to `, stderr)
+	assert.NotContains(t, stderr, "hash ", "a real-time run has no hash")
 
 	other := filepath.Join(folder, "other")
-	said, status = node("lab", "run", file, "--real", "-o", other, "--end", "tcp=/no/such/program")
+	stderr, status = node("lab", "run", file, "--real", "-o", other, "--end", "tcp=/no/such/program")
 	assert.Equal(t, 1, status)
-	assert.Contains(t, said, "cannot start the run in real time")
-	assert.Contains(t, said, "/no/such/program")
-	said, status = node("lab", "run", file, "--real", "-o", other, "--end", "qiuc=node-quic")
+	assert.Contains(t, stderr, "cannot start the run in real time")
+	assert.Contains(t, stderr, "/no/such/program")
+	stderr, status = node("lab", "run", file, "--real", "-o", other, "--end", "qiuc=node-quic")
 	assert.Equal(t, 2, status)
-	assert.Contains(t, said, "--end qiuc=node-quic: protocol must be tcp, rcp, rdt or quic")
+	assert.Contains(t, stderr, "--end qiuc=node-quic: protocol must be tcp, rcp, rdt or quic")
 }
 
 // An experiment that cannot run in real time fails before it writes any file, and the error gives
@@ -124,10 +124,10 @@ func TestWhatCannotBePlayedInRealTime(t *testing.T) {
 		{[]string{"tahoe-low", "--until", "ci<5%"}, "--real and --until cannot be used together"},
 		{[]string{"tahoe-low", "--at-most", "1m"}, "12 min; --at-most 12m3s allows that, and --set duration=40s,"},
 	} {
-		out, said, status := runLab(append([]string{"run", "--real", "-o", dir}, c.args...)...)
+		out, stderr, status := runLab(append([]string{"run", "--real", "-o", dir}, c.args...)...)
 		assert.Equal(t, 2, status, c.args)
 		assert.Empty(t, out)
-		assert.Contains(t, said, c.want)
+		assert.Contains(t, stderr, c.want)
 		assert.NoDirExists(t, dir, c.args)
 	}
 }

@@ -61,9 +61,9 @@ func TestLabRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "moment.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(moment), 0o600))
-	out, said, status := runLab("run", file, "--no-figures", "-o", filepath.Join(dir, "out"),
+	out, stderr, status := runLab("run", file, "--no-figures", "-o", filepath.Join(dir, "out"),
 		"--set", "path.down.queue={type: codel, limit: 50pkt}")
-	require.Zero(t, status, said)
+	require.Zero(t, status, stderr)
 	assert.Contains(t, out, "\n1 expectation: it passes\n")
 	lines := linesOf(t, dir, "out", "links", "0-down.log")
 	assert.Equal(t, "# queue: codel [packets=50]", lines[2])
@@ -81,9 +81,9 @@ func TestLabRunsTheReferencesFirstFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "first.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	out, said, status := runLab("run", file, "--no-figures", "--trials", "1", "--set", "duration=50s",
+	out, stderr, status := runLab("run", file, "--no-figures", "--trials", "1", "--set", "duration=50s",
 		"-o", filepath.Join(dir, "out"))
-	require.Zero(t, status, said)
+	require.Zero(t, status, stderr)
 	assert.Contains(t, out, "\n6 expectations: all pass\n")
 }
 
@@ -94,9 +94,9 @@ func TestLabCountsOfAHole(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("name: hole\nduration: 4s\n"+
 		"path: {down: {delay: 10ms, rate: 10Mbit/s, loss: 100%}}\n"+
 		"flows: [{cc: cubic, size: 1MB}]\n"), 0o600))
-	out, said, status := runLab("run", file, "--no-figures", "--metrics", "sent,completion",
+	out, stderr, status := runLab("run", file, "--no-figures", "--metrics", "sent,completion",
 		"-o", filepath.Join(dir, "out"))
-	require.Zero(t, status, said)
+	require.Zero(t, status, stderr)
 	assert.Regexp(t, `(?m)^cubic +0/1 +3 +never$`, out)
 	assert.Contains(t, out, "1 of 1 did not finish: cubic, trial 0: out of time: 0 of 1000000 bytes")
 }

@@ -60,13 +60,13 @@ func TestAnInterruptedSweepContinues(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, c.Process.Signal(signal))
-		var said strings.Builder
-		_, _ = screen.WriteTo(&said) // fails once the terminal is closed
+		var shown strings.Builder
+		_, _ = screen.WriteTo(&shown) // fails once the terminal is closed
 		require.Error(t, c.Wait())
 		require.NoError(t, tty.Close())
 		if signal != syscall.SIGKILL {
 			assert.Equal(t, 128+int(signal), c.ProcessState.ExitCode())
-			assert.Contains(t, said.String(), " of 80 runs are complete and stay in ")
+			assert.Contains(t, shown.String(), " of 80 runs are complete and stay in ")
 		}
 		rows = stored()
 		assert.Less(t, rows, 1+2*80, "it was stopped")
@@ -97,14 +97,14 @@ func TestLabWatchAsksTheBatchSystem(t *testing.T) {
 		[]byte(`{"parts": 80, "engine": "slurm", "task": "7"}`), 0o600))
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 	const begin = "1 of 80 runs; 0 of 4 cells complete; 1 of 80 parts done, 79 not started"
-	for said, want := range map[string]string{
+	for output, want := range map[string]string{
 		"echo 'RUNNING|None'; echo 'PENDING|Resources'":     "; slurm: 1 running, 1 waiting\n",
 		"echo 'PENDING|QOSMaxJobsPerUserLimit'":             "; slurm: 0 running, 1 waiting (QOSMaxJobsPerUserLimit)\n",
 		"echo 'slurm_load_jobs error: Invalid job id' >&2;": "; slurm has no part left to run: `node lab submit " + dir + " --on slurm` continues\n",
 		"exit 1": "\n",
 	} {
-		script := "#!/bin/sh\n" + said + "\n"
-		if strings.Contains(said, "Invalid") {
+		script := "#!/bin/sh\n" + output + "\n"
+		if strings.Contains(output, "Invalid") {
 			script += "exit 1\n"
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "squeue"), []byte(script), 0o700)) //nolint:gosec // a fake squeue

@@ -244,7 +244,6 @@ tcp rto-max 120000000
 
 const linkFile6 = "address %s %v/%d\n"
 
-// file returns the .lnx file of the link's node.
 func (o *linkOptions) file(e netns.LinkEnds) (*lnx.Config, error) {
 	kernel := e.Program.String()
 	if e.Program6.IsValid() {

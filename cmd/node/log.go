@@ -15,7 +15,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// logFlags are the flags of a daemon's log.
 type logFlags struct {
 	level  slog.LevelVar
 	format string
@@ -55,7 +54,6 @@ func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
 	return slog.New(handler).With("node", name)
 }
 
-// mistakeAttrs returns the log attributes of an error in a file.
 func mistakeAttrs(m *lnx.Error) []any {
 	return []any{
 		"file", m.File, "line", m.Line, "column", m.Col, "text", m.Text, "problem", m.Msg,

@@ -340,7 +340,7 @@ func (o *netOptions) downCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			s, names, err := o.meant(args, all)
+			s, names, err := o.selected(args, all)
 			if err != nil {
 				return err
 			}
@@ -381,9 +381,9 @@ func (o *netOptions) downCommand() *cobra.Command {
 	return c
 }
 
-// meant opens the state and returns the selected networks: those that the arguments name, all of
+// selected opens the state and returns the selected networks: those that the arguments name, all of
 // them, or the only one.
-func (o *netOptions) meant(args []string, all bool) (*netctl.State, []string, error) {
+func (o *netOptions) selected(args []string, all bool) (*netctl.State, []string, error) {
 	if !all {
 		s, n, err := o.network(args)
 		if err != nil {
@@ -427,7 +427,7 @@ func networkName(args []string) string {
 func (o *netOptions) completeNetworks(
 	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
-	_, list, err := o.meant(nil, true)
+	_, list, err := o.selected(nil, true)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -143,7 +143,7 @@ func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error
 				return err
 			}
 		}
-		err := r.complaining(c, n.Name()+"/"+m.Name, m.Name, words)
+		err := r.atNamed(c, n.Name()+"/"+m.Name, m.Name, words)
 		if code := repl.ExitCode(err); code == 2 || code == 130 {
 			return err
 		}
@@ -161,8 +161,8 @@ func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error
 	return last
 }
 
-// complaining is like at, but prefixes errors with the node's name.
-func (r *remote) complaining(c *cobra.Command, ref, name string, words []string) error {
+// atNamed is like at, but prefixes errors with the node's name.
+func (r *remote) atNamed(c *cobra.Command, ref, name string, words []string) error {
 	talk := c.ErrOrStderr()
 	defer c.SetErr(talk)
 	lines := &lineWriter{tell: func(line []byte) error {

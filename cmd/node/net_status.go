@@ -17,9 +17,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// errUnwell reports that a node of the network does not answer. The command has printed the status
+// errNodesNotUp reports that a node of the network does not answer. The command has printed the status
 // already.
-var errUnwell = errors.New("at least one node is not up")
+var errNodesNotUp = errors.New("at least one node is not up")
 
 func (o *netOptions) statusCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -31,7 +31,7 @@ func (o *netOptions) statusCommand() *cobra.Command {
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, names, err := o.meant(args, len(args) == 0)
+			s, names, err := o.selected(args, len(args) == 0)
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func printStatus(c *cobra.Command, list []netctl.Status, asJSON bool) error {
 		}
 	}
 	if !well {
-		return printedError{errUnwell}
+		return printedError{errNodesNotUp}
 	}
 	return nil
 }

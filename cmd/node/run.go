@@ -342,7 +342,7 @@ func (o *runOptions) runScript(
 		return err
 	}
 	defer suspending(shell)()
-	return whatEnded(shell.Script(ctx, name, t.in))
+	return markPrinted(shell.Script(ctx, name, t.in))
 }
 
 func (o *runOptions) runShell(
@@ -359,11 +359,11 @@ func (o *runOptions) runShell(
 	shell.Say(hello)
 	defer keys(shell)()
 	defer suspending(shell)()
-	return whatEnded(shell.Interactive(ctx, editor))
+	return markPrinted(shell.Interactive(ctx, editor))
 }
 
-// whatEnded marks a session's error as already printed, unless the error is a signal.
-func whatEnded(err error) error {
+// markPrinted marks a session's error as already printed, unless the error is a signal.
+func markPrinted(err error) error {
 	if err == nil {
 		return nil
 	}

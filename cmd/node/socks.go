@@ -11,7 +11,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// socksCommand returns the command that runs a proxy on a running node until Ctrl-C.
 func socksCommand() *cobra.Command {
 	var r remote
 	c := &cobra.Command{

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unreadLook is the time in milliseconds between two checks of ctx.
-const unreadLook = 1000
+// unreadPoll is the time in milliseconds between two checks of ctx.
+const unreadPoll = 1000
 
 // unread waits until the pipe or socket f has no reader. It returns false in all other cases.
 func unread(ctx context.Context, f *os.File) bool {
@@ -21,7 +21,7 @@ func unread(ctx context.Context, f *os.File) bool {
 	}
 	for ctx.Err() == nil {
 		list := []unix.PollFd{{Fd: int32(f.Fd())}} // poll reports errors without a request
-		n, err := unix.Poll(list, unreadLook)
+		n, err := unix.Poll(list, unreadPoll)
 		if n > 0 && err == nil {
 			return list[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 		}

@@ -38,8 +38,8 @@ type Command struct {
 	Events []string `json:"events"`
 }
 
-func (ws *jobs) commands(w http.ResponseWriter, r *http.Request) error {
-	if _, err := ws.nodes.of(r); err != nil {
+func (js *jobs) commands(w http.ResponseWriter, r *http.Request) error {
+	if _, err := js.nodes.of(r); err != nil {
 		return err
 	}
 	list := []Command{}
@@ -57,8 +57,8 @@ func (ws *jobs) commands(w http.ResponseWriter, r *http.Request) error {
 
 // command executes a command. With Accept: application/x-ndjson the answer is a stream of lines:
 // the number of the command, its events, and the result or the error.
-func (ws *jobs) command(w http.ResponseWriter, r *http.Request) error {
-	m, err := ws.nodes.of(r)
+func (js *jobs) command(w http.ResponseWriter, r *http.Request) error {
+	m, err := js.nodes.of(r)
 	if err != nil {
 		return err
 	}
@@ -75,20 +75,20 @@ func (ws *jobs) command(w http.ResponseWriter, r *http.Request) error {
 	if err := checkFiles(k, request); err != nil {
 		return err
 	}
-	ctx, cancel := m.within(files.In(r.Context(), ws.files))
+	ctx, cancel := m.within(files.In(r.Context(), js.files))
 	defer cancel()
 	if !lasts(k) {
 		var end context.CancelFunc
 		ctx, end = m.withTimeout(ctx)
 		defer end()
 	}
-	job, err := ws.add(r.PathValue("node"), k.Name, cancel)
+	job, err := js.add(r.PathValue("node"), k.Name, cancel)
 	if err != nil {
 		return err
 	}
 	if !wantsLines(r) {
 		a, err := execute(ctx, m.op, request)
-		ws.remove(job)
+		js.remove(job)
 		switch {
 		case err != nil:
 			return gone(ctx, err)
@@ -98,12 +98,12 @@ func (ws *jobs) command(w http.ResponseWriter, r *http.Request) error {
 		}
 		return answer(w, http.StatusOK, typeJSON, a)
 	}
-	out := ws.begin(w, typeLines, job, cancel)
+	out := js.begin(w, typeLines, job, cancel)
 	defer out.end()
 	out.tell(eventBegun, job.Running)
 	bind(request, out.tell)
 	a, err := execute(ctx, m.op, request)
-	ws.remove(job) // takes the command off the list before the client reads the last line
+	js.remove(job) // takes the command off the list before the client reads the last line
 	out.writeResult(a, gone(ctx, err))
 	return nil
 }

@@ -14,8 +14,8 @@ const quiet = 15 * time.Second
 
 // events streams a node's events as server-sent events (HTML Living Standard §9.2) or as lines of
 // JSON, starting with the next event. If the node stops, the last event is an error.
-func (ws *jobs) events(w http.ResponseWriter, r *http.Request) error {
-	m, err := ws.nodes.of(r)
+func (js *jobs) events(w http.ResponseWriter, r *http.Request) error {
+	m, err := js.nodes.of(r)
 	if err != nil {
 		return err
 	}
@@ -31,11 +31,11 @@ func (ws *jobs) events(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := m.within(r.Context())
 	defer cancel()
-	job, err := ws.add(r.PathValue("node"), "events", cancel)
+	job, err := js.add(r.PathValue("node"), "events", cancel)
 	if err != nil {
 		return err
 	}
-	defer ws.remove(job)
+	defer js.remove(job)
 	// The watcher waits until the header has been written.
 	started := make(chan struct{})
 	var out *stream
@@ -53,7 +53,7 @@ func (ws *jobs) events(w http.ResponseWriter, r *http.Request) error {
 	if wantsLines(r) {
 		as = typeLines
 	}
-	out = ws.begin(w, as, job, cancel)
+	out = js.begin(w, as, job, cancel)
 	close(started)
 	defer out.end()
 	go out.keep(ctx)

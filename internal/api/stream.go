@@ -16,7 +16,7 @@ const typeCapture = "application/octet-stream"
 
 // streaming answers a GET for a stream of events as server-sent events or as lines of JSON. The
 // query contains the fields of the request. An invalid request gets a problem document.
-func (ws *jobs) streaming(w http.ResponseWriter, r *http.Request) error {
+func (js *jobs) streaming(w http.ResponseWriter, r *http.Request) error {
 	k, ok := kinds[r.PathValue("stream")]
 	if !ok || !k.Stream {
 		return fmt.Errorf("%s: %w; /v1/openapi.json lists the paths", r.URL.Path,
@@ -29,7 +29,7 @@ func (ws *jobs) streaming(w http.ResponseWriter, r *http.Request) error {
 	l.attach = func(request reflect.Value) {
 		bind(request, func(event string, data any) { l.out.tell(event, data) })
 	}
-	return ws.serveStream(w, r, &l)
+	return js.serveStream(w, r, &l)
 }
 
 // The header of a raw capture has the number that stops the capture. The trailer has the result in
@@ -40,12 +40,12 @@ const (
 )
 
 // recording answers with a raw capture.
-func (ws *jobs) recording(w http.ResponseWriter, r *http.Request) error {
+func (js *jobs) recording(w http.ResponseWriter, r *http.Request) error {
 	l := streamRequest{kind: kindsOf[reflect.TypeFor[control.Record]()], as: typeCapture}
 	l.attach = func(request reflect.Value) {
 		request.FieldByName("Piece").Set(reflect.ValueOf(func(b []byte) { l.out.put(b) }))
 	}
-	return ws.serveStream(w, r, &l)
+	return js.serveStream(w, r, &l)
 }
 
 // streamRequest describes a request for a stream.
@@ -57,8 +57,8 @@ type streamRequest struct {
 }
 
 // serveStream executes a request for a stream until the client disconnects or stops it.
-func (ws *jobs) serveStream(w http.ResponseWriter, r *http.Request, l *streamRequest) error {
-	m, err := ws.nodes.of(r)
+func (js *jobs) serveStream(w http.ResponseWriter, r *http.Request, l *streamRequest) error {
+	m, err := js.nodes.of(r)
 	if err != nil {
 		return err
 	}
@@ -77,20 +77,20 @@ func (ws *jobs) serveStream(w http.ResponseWriter, r *http.Request, l *streamReq
 		w.Header().Set("Content-Type", l.as)
 		return nil
 	}
-	ctx, cancel := m.within(files.In(r.Context(), ws.files))
+	ctx, cancel := m.within(files.In(r.Context(), js.files))
 	defer cancel()
-	job, err := ws.add(r.PathValue("node"), l.kind.Name, cancel)
+	job, err := js.add(r.PathValue("node"), l.kind.Name, cancel)
 	if err != nil {
 		return err
 	}
-	defer ws.remove(job)
+	defer js.remove(job)
 	l.attach(request)
 	request.FieldByName("Begun").Set(reflect.ValueOf(func() {
 		if l.as == typeCapture {
 			w.Header().Set(headerRunning, strconv.Itoa(job.ID))
 			w.Header().Set("Trailer", headerResult)
 		}
-		l.out = ws.begin(w, l.as, job, cancel)
+		l.out = js.begin(w, l.as, job, cancel)
 		if l.as != typeCapture {
 			l.out.tell(eventBegun, job.Running)
 			go l.out.keep(ctx)

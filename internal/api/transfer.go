@@ -37,12 +37,12 @@ type NetworkTransferred struct {
 
 // transfer transfers a file between nodes. The answer is a stream of lines: the progress of both
 // ends, and the result or the error.
-func (ws *jobs) transfer(w http.ResponseWriter, r *http.Request) error {
+func (js *jobs) transfer(w http.ResponseWriter, r *http.Request) error {
 	var t NetworkTransfer
 	if err := body(w, r, "transfer", reflect.ValueOf(&t).Elem()); err != nil {
 		return err
 	}
-	x, err := ws.nodes.ends(&t)
+	x, err := js.nodes.ends(&t)
 	if err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ func (ws *jobs) transfer(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	ctx, end := x.to.within(ctx)
 	defer end()
-	job, err := ws.add(t.From, "transfer", cancel)
+	job, err := js.add(t.From, "transfer", cancel)
 	if err != nil {
 		return err
 	}
-	defer ws.remove(job)
-	out := ws.begin(w, typeLines, job, cancel)
+	defer js.remove(job)
+	out := js.begin(w, typeLines, job, cancel)
 	defer out.end()
 	out.tell(eventBegun, job.Running)
 	done, err := x.move(ctx, &t, out)

@@ -63,10 +63,10 @@ func writeProblem(w http.ResponseWriter, err error) {
 
 // write writes to a client that may stall. A failure ends the connection and the context of the
 // request.
-func write(w http.ResponseWriter, text []byte, patience time.Duration) error {
+func write(w http.ResponseWriter, text []byte, stall time.Duration) error {
 	c := http.NewResponseController(w)
 	// Writers in tests have no deadlines.
-	_ = c.SetWriteDeadline(time.Now().Add(patience))
+	_ = c.SetWriteDeadline(time.Now().Add(stall))
 	_, err := w.Write(text)
 	return err
 }
@@ -85,13 +85,13 @@ type stream struct {
 
 // begin sends the header of a running command's stream. The stream calls cancel when the client has
 // disconnected.
-func (ws *jobs) begin(w http.ResponseWriter, as string, job *job, cancel func()) *stream {
+func (js *jobs) begin(w http.ResponseWriter, as string, job *job, cancel func()) *stream {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	hung := func() {
-		if ws.warn != nil {
-			ws.warn(fmt.Sprintf("stream %d (%s) closed: its reader has stalled for %v", job.ID,
+		if js.warn != nil {
+			js.warn(fmt.Sprintf("stream %d (%s) closed: its reader has stalled for %v", job.ID,
 				job.Command, pauses))
 		}
 	}

@@ -21,8 +21,8 @@ import (
 var (
 	// ErrOutside is a name outside the directory.
 	ErrOutside = errors.New("outside of the folder")
-	// ErrNotRegular means that the name is that of a pipe, a device or a directory, or of a
-	// symbolic link where links are not followed.
+	// ErrNotRegular means that the file is a pipe, a device or a directory, or a symbolic link
+	// where links are not followed.
 	ErrNotRegular = errors.New("not a regular file")
 )
 

@@ -143,7 +143,7 @@ func (p *parser) checkNeighbors() {
 		if ok {
 			p.checkFamily(n, iface)
 		}
-		p.checkStranger(n, own)
+		p.checkOwnAddress(n, own)
 	}
 }
 
@@ -225,8 +225,8 @@ func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
 	points[n.Iface] = n.Pos
 }
 
-// checkStranger records an error for a neighbor that is the node itself.
-func (p *parser) checkStranger(n *Neighbor, own index) {
+// checkOwnAddress records an error for a neighbor that is the node itself.
+func (p *parser) checkOwnAddress(n *Neighbor, own index) {
 	if iface, ok := own.addrs[n.Addr]; ok {
 		p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
 			" is this node's own address (interface "+iface.Name+")", "another node's")

@@ -97,7 +97,7 @@ var ripDirectives = slices.Concat([]directive{
 		"rip originate", usageOriginate, 2, 8, (*parser).readOriginate,
 		func(b *bytes.Buffer, c *Config) {
 			for _, a := range c.RIP.Originate {
-				fmt.Fprintf(b, "rip originate prefix %s%s\n", a.Prefix, written(saidSettings, &a))
+				fmt.Fprintf(b, "rip originate prefix %s%s\n", a.Prefix, written(announcementSettings, &a))
 			}
 		},
 	},
@@ -105,7 +105,7 @@ var ripDirectives = slices.Concat([]directive{
 		"rip redistribute", usageRedistribute, 3, 7, (*parser).readRedistribute,
 		func(b *bytes.Buffer, c *Config) {
 			if a := c.RIP.Static; a != nil {
-				b.WriteString("rip redistribute static" + written(saidSettings, a) + "\n")
+				b.WriteString("rip redistribute static" + written(announcementSettings, a) + "\n")
 			}
 		},
 	},
@@ -181,8 +181,8 @@ var ripSettings = []setting[Interface]{
 		func(i *Interface) *string { return &i.RIP.Receive }),
 }
 
-// saidSettings are the settings of an announced prefix.
-var saidSettings = []setting[Announcement]{
+// announcementSettings are the settings of an announced prefix.
+var announcementSettings = []setting[Announcement]{
 	count("metric", "", func(a *Announcement) *int { return &a.Metric }, within(1, 15, "")),
 	settingOf("tag", "", func(a *Announcement) *uint16 { return &a.Tag },
 		func(r *report, w Word) (uint16, bool) {
@@ -240,7 +240,7 @@ func (p *parser) readRedistribute(l line) {
 
 // announcement reads keys and values from word i to the end of the line.
 func (r *report) announcement(l line, i int, usage string) (a Announcement, ok bool) {
-	keys := names(saidSettings)
+	keys := names(announcementSettings)
 	for ; i < len(l.words); i += 2 {
 		key := l.words[i]
 		n := slices.Index(keys, key.Text)
@@ -253,7 +253,7 @@ func (r *report) announcement(l line, i int, usage string) (a Announcement, ok b
 			r.add(l.end, "", key.Text+" has no value", usage)
 			return a, false
 		}
-		if !saidSettings[n].read(r, l.words[i+1], &a) {
+		if !announcementSettings[n].read(r, l.words[i+1], &a) {
 			return a, false
 		}
 	}

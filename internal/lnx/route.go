@@ -23,14 +23,14 @@ type Route struct {
 	viaAt Pos
 }
 
-// nowhere are the kinds of routes without a next hop.
-var nowhere = []string{"blackhole", "unreachable", "prohibit"}
+// dropKinds are the kinds of routes without a next hop.
+var dropKinds = []string{"blackhole", "unreachable", "prohibit"}
 
 // MaxMetric is the largest metric of a route.
 const MaxMetric = 1<<31 - 1
 
 func (p *parser) readRoute(l line) {
-	if len(l.words) > 2 && slices.Contains(nowhere, l.words[2].Text) {
+	if len(l.words) > 2 && slices.Contains(dropKinds, l.words[2].Text) {
 		prefix, ok := p.report.prefix(l.words[1])
 		if p.report.words(l, 3, 3, usageRoute) && ok {
 			p.cfg.Routes = append(p.cfg.Routes, Route{

@@ -128,7 +128,7 @@ func (c *connection) prepare(ctx context.Context, p program, tell func(string)) 
 			"give its nodes a host of the same kind", c.Name, c.SSH, there, here)
 	}
 	if clock, err := strconv.ParseInt(is[2], 10, 64); err == nil {
-		if off := clockOff(time.Unix(clock, 0), before, time.Now()); off != 0 {
+		if off := clockOffset(time.Unix(clock, 0), before, time.Now()); off != 0 {
 			tell(fmt.Sprintf("note: the clock of host %s is %v %s: the times in its logs and "+
 				"captures are, too; NTP sets it", c.Name, off.Abs(),
 				map[bool]string{true: "ahead", false: "behind"}[off > 0]))
@@ -175,9 +175,9 @@ func platform(system, machine string) string {
 	return strings.ToLower(system) + "/" + machine
 }
 
-// clockOff returns the offset of a machine's clock, read between the times before and after.
+// clockOffset returns the offset of a machine's clock, read between the times before and after.
 // Offsets up to 2 s count as 0, because the reading is truncated to seconds.
-func clockOff(clock, before, after time.Time) time.Duration {
+func clockOffset(clock, before, after time.Time) time.Duration {
 	const least = 2 * time.Second
 	switch {
 	case clock.Sub(after) > least:

@@ -66,7 +66,7 @@ func TestClocksAreCompared(t *testing.T) {
 		{time.Hour, time.Hour - time.Second},
 		{-time.Hour, -time.Hour},
 	} {
-		assert.Equal(t, tt.want, clockOff(at.Add(tt.clock), at, at.Add(time.Second)), tt.clock)
+		assert.Equal(t, tt.want, clockOffset(at.Add(tt.clock), at, at.Add(time.Second)), tt.clock)
 	}
 }
 

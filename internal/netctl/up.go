@@ -254,8 +254,8 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 	return n, false, nil
 }
 
-// leavings matches files that a network without a record may have left.
-var leavings = regexp.MustCompile(`^(\.s.*|.*\.(new|log|pid|sock))$`)
+// leftovers matches files that a network without a record may have left.
+var leftovers = regexp.MustCompile(`^(\.s.*|.*\.(new|log|pid|sock))$`)
 
 // vacant returns an error if a directory without a record contains other files, because stopping
 // the network would delete them.
@@ -265,7 +265,7 @@ func (n *Network) vacant() error {
 		return fmt.Errorf("network %s: %w", n.Name(), err)
 	}
 	for _, e := range list {
-		if !leavings.MatchString(e.Name()) {
+		if !leftovers.MatchString(e.Name()) {
 			return fmt.Errorf("network %s: %w in %s: %s is there but is not a network; choose "+
 				"another --state, or --name", n.Name(), ErrUsage, n.dir, e.Name())
 		}

@@ -26,8 +26,8 @@ func placed(c *lnx.Config, err error) error {
 	return control.Also(at, err)
 }
 
-// herePatience limits the lookup of a host name.
-const herePatience = 3 * time.Second
+// lookupTimeout limits the lookup of a host name.
+const lookupTimeout = 3 * time.Second
 
 // checkHere returns the errors of running the file's node on this machine: UDP addresses that are
 // not local or in use, neighbors without a route, and unknown host names. It sends only DNS
@@ -66,7 +66,7 @@ func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 
 // unreachable returns why a UDP address cannot be reached, or "".
 func unreachable(ctx context.Context, to lnx.HostPort) (msg, want string) {
-	ctx, cancel := context.WithTimeout(ctx, herePatience)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "udp", to.String())

@@ -66,8 +66,8 @@ func Network(c *lnx.Config) (node.Network, error) {
 	return w, nil
 }
 
-// standsOn returns the name of the link that an interface uses.
-func standsOn(f *lnx.Interface) string {
+// linkName returns the name of the link that an interface uses.
+func linkName(f *lnx.Interface) string {
 	l := node.Link{UDP: node.HostPort(f.UDP), TUN: (*node.TUN)(f.Tun)}
 	return l.String()
 }

@@ -40,7 +40,7 @@ func (h *Requests) StartPing(r *control.Ping) (*Ping, error) {
 	}
 	p := &Ping{news: node.NewQueue[control.Reply](maxFindings)}
 	if err := h.node.Ask(func(s *stack.Stack, now clock.Time) error {
-		if err := h.aim(s, r, &cfg); err != nil {
+		if err := h.preparePing(s, r, &cfg); err != nil {
 			return err
 		}
 		cfg.ID = h.freeEcho()
@@ -92,8 +92,8 @@ func pattern(size int, fill []byte) []byte {
 	return data
 }
 
-// aim chooses a ping's source, and checks that there is a route. Loop only.
-func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (err error) {
+// preparePing chooses a ping's source, and checks that there is a route. Loop only.
+func (h *Requests) preparePing(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (err error) {
 	if cfg.Dst, err = s.Interfaces().Scope(r.Addr); err != nil {
 		return fmt.Errorf("%v: %w", r.Addr, err)
 	}

@@ -30,7 +30,7 @@ type released struct {
 func (l *reloading) release(r control.Reload) (control.Reloaded, error) {
 	stays := map[string]bool{}
 	for i := range l.now.Interfaces {
-		stays[standsOn(&l.now.Interfaces[i])] = true
+		stays[linkName(&l.now.Interfaces[i])] = true
 	}
 	if !r.Undo {
 		l.released.before = l.was

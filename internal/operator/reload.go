@@ -127,7 +127,7 @@ func (d *Reloader) to(now *lnx.Config) (*reloading, error) {
 	l := &reloading{
 		Reloader: d, was: d.File(), now: now, before: d.node.Network(), done: nothingReloaded(),
 	}
-	l.done.Restart = append(l.done.Restart, onlyAnew(l.was, now)...)
+	l.done.Restart = append(l.done.Restart, restartChanges(l.was, now)...)
 	own, names := numbered(now, d.names)
 	network, err := Network(own)
 	l.names, l.network = names, &network // a copy, because the node must not keep l
@@ -153,7 +153,7 @@ func (l *reloading) apply() (control.Reloaded, error) {
 		return nothingReloaded(), fmt.Errorf("reload: %w", placed(l.now, err))
 	}
 	l.list()
-	if err := l.carryOut(); err != nil {
+	if err := l.applyAll(); err != nil {
 		return l.done, err
 	}
 	l.regained(l.now)
@@ -175,8 +175,8 @@ func (l *reloading) list() {
 	}
 }
 
-// carryOut makes all changes or none.
-func (l *reloading) carryOut() error {
+// applyAll makes all changes or none.
+func (l *reloading) applyAll() error {
 	failed := func(text string, err error) error {
 		l.reconfiguration.Abandon()
 		return fmt.Errorf("reload: %s: %w", text, err)
@@ -226,8 +226,8 @@ func (l *reloading) runSteps(s *stack.Stack, now clock.Time) (what string, err e
 	return "", nil
 }
 
-// onlyAnew lists the changes that need a restart of the node.
-func onlyAnew(was, now *lnx.Config) (list []string) {
+// restartChanges lists the changes that need a restart of the node.
+func restartChanges(was, now *lnx.Config) (list []string) {
 	differ := func(what string, a, b any) {
 		if !reflect.DeepEqual(a, b) {
 			list = append(list, fmt.Sprintf("%s: was %v, is %v", what, a, b))
@@ -252,7 +252,7 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 		if a.Tun == nil && b.Tun == nil {
 			continue
 		}
-		differ("the device of "+a.Name, standsOn(a)+a.Tun.End(), standsOn(b)+b.Tun.End())
+		differ("the device of "+a.Name, linkName(a)+a.Tun.End(), linkName(b)+b.Tun.End())
 		if a.Tun != nil && b.Tun != nil { // includes the kernel's end
 			differ("the address of "+a.Name, addrsText(a), addrsText(b))
 			differ("the MTU of "+a.Name, mtuOf(a), mtuOf(b))
@@ -275,9 +275,9 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 // device would have to be closed before it is opened.
 func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 	for i := range now.Interfaces {
-		if b := &now.Interfaces[i]; a.Tun != nil && standsOn(b) == standsOn(a) {
+		if b := &now.Interfaces[i]; a.Tun != nil && linkName(b) == linkName(a) {
 			list = append(list, fmt.Sprintf("the interface of %s: was %s, is %s",
-				standsOn(a), a.Name, b.Name))
+				linkName(a), a.Name, b.Name))
 		}
 	}
 	return list

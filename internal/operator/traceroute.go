@@ -53,7 +53,7 @@ func (h *Requests) StartTrace(r *control.Traceroute) (*Trace, error) {
 	}
 	t := &Trace{news: node.NewQueue[control.Hop](maxFindings)}
 	if err := h.node.Ask(func(s *stack.Stack, _ clock.Time) error {
-		if err := h.aimTrace(s, t, r, cfg); err != nil {
+		if err := h.prepareTrace(s, t, r, cfg); err != nil {
 			return err
 		}
 		t.trace = icmp.NewTrace(*cfg)
@@ -145,8 +145,8 @@ func checkTrace(r *control.Traceroute) error {
 	return nil
 }
 
-// aimTrace chooses a traceroute's source. Loop only.
-func (h *Requests) aimTrace(
+// prepareTrace chooses a traceroute's source. Loop only.
+func (h *Requests) prepareTrace(
 	s *stack.Stack, t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig,
 ) (err error) {
 	if cfg.Dst, err = s.Interfaces().Scope(r.Addr); err != nil {

@@ -81,22 +81,22 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 	tell := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i := range was.Interfaces {
 		if f := &was.Interfaces[i]; !has(now, f.Name) {
-			tell("removed: interface %s %s at %s", f.Name, addrsText(f), standsOn(f))
+			tell("removed: interface %s %s at %s", f.Name, addrsText(f), linkName(f))
 		}
 	}
 	for i := range now.Interfaces {
 		f := &now.Interfaces[i]
 		a, ok := was.Interface(f.Name)
 		if !ok {
-			tell("interface %s %s at %s", f.Name, addrsText(f), standsOn(f))
+			tell("interface %s %s at %s", f.Name, addrsText(f), linkName(f))
 			continue
 		}
 		if addrsText(a) != addrsText(f) {
 			tell("interface %s: address %s, was %s", f.Name, addrsText(f), addrsText(a))
 		}
-		if standsOn(a) != standsOn(f) {
-			tell("interface %s: at %s, was at %s", f.Name, standsOn(f),
-				standsOn(a))
+		if linkName(a) != linkName(f) {
+			tell("interface %s: at %s, was at %s", f.Name, linkName(f),
+				linkName(a))
 		}
 		if mtuOf(a) != mtuOf(f) {
 			tell("interface %s: mtu %d, was %d", f.Name, mtuOf(f), mtuOf(a))

@@ -59,7 +59,6 @@ func ask[A any](e *env, c *cobra.Command, req control.Request[A]) (A, error) {
 	return answer, failed(c, err)
 }
 
-// show sends a request to the node and prints the answer.
 func show[A any](e *env, c *cobra.Command, req control.Request[A], text func(A) string) error {
 	answer, err := ask(e, c, req)
 	if err != nil {

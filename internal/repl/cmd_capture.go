@@ -63,7 +63,7 @@ func captureCommand(e *env) *cobra.Command {
 			case e.single():
 				return captureFile(e, c, &req)
 			}
-			return captureBeside(e, c, &req)
+			return captureInBackground(e, c, &req)
 		},
 	}
 	f := c.Flags()
@@ -220,7 +220,7 @@ func captureFile(e *env, c *cobra.Command, req *control.Record) error {
 	return show(e, c, *req, func(done control.Captured) string { return printCaptured(&done) })
 }
 
-func captureBeside(e *env, c *cobra.Command, req *control.Record) error {
+func captureInBackground(e *env, c *cobra.Command, req *control.Record) error {
 	return show(e, c, control.StartCapture{
 		Iface: req.Iface, Filter: req.Filter, Snaplen: req.Snaplen, Count: req.Count,
 		File: req.File, FileSize: req.FileSize, Files: req.Files, Overwrite: req.Overwrite,

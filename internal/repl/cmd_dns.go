@@ -159,7 +159,6 @@ func dnsCommand(e *env) *cobra.Command {
 			}))
 }
 
-// dnsVerb is a command that changes the configuration.
 func dnsVerb(
 	e *env, use, short string, change func(*cobra.Command, *control.DNSConfig, []string) error,
 ) *cobra.Command {

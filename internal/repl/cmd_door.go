@@ -217,7 +217,7 @@ func doorsCloseCommand(e *env) *cobra.Command {
 				}
 			}
 			if !cut {
-				sayGoingOn(c.Context(), e, ids)
+				printStillOpen(c.Context(), e, ids)
 			}
 			return e.done(c, nil)
 		},
@@ -226,7 +226,7 @@ func doorsCloseCommand(e *env) *cobra.Command {
 	return c
 }
 
-func sayGoingOn(ctx context.Context, e *env, ids []int) {
+func printStillOpen(ctx context.Context, e *env, ids []int) {
 	list, err := control.Ask(ctx, e.op, control.Doors{})
 	if err != nil {
 		return // the port forwards are already closed

@@ -136,7 +136,6 @@ func transfersCommand(e *env) *cobra.Command {
 	})
 }
 
-// printUnderway formats one line for each running transfer.
 func printUnderway(list []control.Underway) string {
 	var b strings.Builder
 	for i := range list {

@@ -279,7 +279,6 @@ func perfSize[T int | int64](at *T) func(text string) error {
 	}
 }
 
-// perfNumber parses a number with a unit suffix.
 func perfNumber(text string, base float64) (int64, bool) {
 	factor := 1.0
 	if i := strings.IndexAny(text, "kKmMgGtT"); i >= 0 && i == len(text)-1 {

@@ -12,7 +12,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// rdtCommand returns the command for reliable data transfer over UDP.
 func rdtCommand(e *env) *cobra.Command {
 	return overUDP[control.RDTFlow](e, &transport[control.RDTFlow]{
 		name: "rdt", short: "use RDT: many objects in one UDP flow",

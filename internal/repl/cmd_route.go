@@ -32,7 +32,7 @@ func routeCommand(e *env) *cobra.Command {
 		Use:               "add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC]",
 		Short:             "add a static route",
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: at(nil, words(append([]string{"via"}, nowhere...)...)),
+		ValidArgsFunction: at(nil, words(append([]string{"via"}, dropKinds...)...)),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := readRoute(args)
 			if err != nil {
@@ -113,8 +113,8 @@ func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
 // linkLocals is the prefix of link-local addresses, which every link has (RFC 4291 §2.5.6).
 var linkLocals = netip.MustParsePrefix("fe80::/64")
 
-// nowhere are the keywords of routes that drop packets.
-var nowhere = []string{"blackhole", "unreachable", "prohibit"}
+// dropKinds are the keywords of routes that drop packets.
+var dropKinds = []string{"blackhole", "unreachable", "prohibit"}
 
 // These are errors in the arguments of a route.
 var (
@@ -130,7 +130,7 @@ func readRoute(args []string) (req control.AddRoute, err error) {
 	}
 	prefix, args := args[0], args[1:]
 	switch {
-	case len(args) > 0 && slices.Contains(nowhere, args[0]):
+	case len(args) > 0 && slices.Contains(dropKinds, args[0]):
 		req.Kind, args = control.RouteKind(args[0]), args[1:]
 	case len(args) > 1 && args[0] == "via":
 		if req.Via, err = readAddr(args[1]); err != nil {

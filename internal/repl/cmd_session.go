@@ -154,8 +154,8 @@ func clearCommand(e *env) *cobra.Command {
 	}
 }
 
-// deepest is the maximum depth of nested `source` commands. It stops a file that sources itself.
-const deepest = 16
+// maxSourceDepth is the maximum depth of nested `source` commands. It stops a file that sources itself.
+const maxSourceDepth = 16
 
 func sourceCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{

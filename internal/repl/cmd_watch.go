@@ -36,7 +36,6 @@ const (
 	mostPeriod  = 24 * time.Hour
 )
 
-// repeatCommand returns the command `watch`.
 func repeatCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:                "watch [-n SEC] [-c N] [--json] COMMAND...",

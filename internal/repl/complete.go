@@ -21,8 +21,8 @@ import (
 // completer lists candidates for one argument. It may ignore the prefix.
 type completer func(ctx context.Context, prefix string) []string
 
-// patience is how long Tab waits for the node's answer.
-const patience = 500 * time.Millisecond
+// completionTimeout is how long Tab waits for the node's answer.
+const completionTimeout = 500 * time.Millisecond
 
 // Complete lists the words that can replace the last, unfinished word of the line. A directory ends
 // in a slash, because the path may continue.
@@ -37,7 +37,7 @@ func (s *Shell) Complete(line string) []string {
 		return nil
 	}
 	root = s.tree() // FlagsFit has set the flags of the other tree
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
 	// Cobra's completion for shells computes the list. It knows the commands, flags and
 	// ValidArgsFunction.
@@ -213,7 +213,6 @@ func (e *env) settingValues(ctx context.Context, key string) []string {
 	return list[i].Values
 }
 
-// algorithms completes the names of congestion controls.
 func (e *env) algorithms(ctx context.Context, _ string) []string {
 	return e.settingValues(ctx, congestionKey)
 }

@@ -71,7 +71,7 @@ func (f *frame) broken(line string) (pieces []string) {
 	return append(pieces, line)
 }
 
-// differing returns a line in which the characters that differ from line was are reversed.
+// differing returns a line in reverse video where its characters differ from was.
 func differing(was, line string) string {
 	old := []rune(was)
 	var b strings.Builder

@@ -244,7 +244,7 @@ func (s *Shell) interactive() bool {
 	return s.editor != nil
 }
 
-// mayLeave returns a quitError error. While transfers run, it does so only at the second call.
+// mayLeave returns a quitError. While transfers run, it does so only at the second call.
 func (s *Shell) mayLeave() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -133,7 +133,6 @@ func (s *Shell) lines(ctx context.Context, name string, src *source) error {
 	}
 }
 
-// sourceFile runs a file's lines inside a session.
 func sourceFile(s *Shell, c *cobra.Command, path string) error {
 	s.mu.Lock()
 	s.depth++
@@ -144,8 +143,8 @@ func sourceFile(s *Shell, c *cobra.Command, path string) error {
 		s.depth--
 		s.mu.Unlock()
 	}()
-	if deep > deepest {
-		return failed(c, fmt.Errorf("%s: files source each other more than %d deep", path, deepest))
+	if deep > maxSourceDepth {
+		return failed(c, fmt.Errorf("%s: files source each other more than %d deep", path, maxSourceDepth))
 	}
 	f, err := files.Of(c.Context()).Input(path)
 	if err != nil {

@@ -37,33 +37,33 @@ type jobs struct {
 	list []*job
 }
 
-func (ws *jobs) add(node, command string, cancel context.CancelFunc) (*job, error) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if len(ws.list) >= maxRunning {
-		return nil, fmt.Errorf("%s: %w: %d are running", command, errTooMany, len(ws.list))
+func (js *jobs) add(node, command string, cancel context.CancelFunc) (*job, error) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if len(js.list) >= maxRunning {
+		return nil, fmt.Errorf("%s: %w: %d are running", command, errTooMany, len(js.list))
 	}
-	ws.last++
+	js.last++
 	j := &job{
-		Running: Running{ID: ws.last, Node: node, Command: command, Since: time.Now().Round(0)},
+		Running: Running{ID: js.last, Node: node, Command: command, Since: time.Now().Round(0)},
 		cancel:  cancel,
 	}
-	ws.list = append(ws.list, j)
+	js.list = append(js.list, j)
 	return j, nil
 }
 
-func (ws *jobs) remove(j *job) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ws.list = slices.DeleteFunc(ws.list, func(k *job) bool { return k == j })
+func (js *jobs) remove(j *job) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	js.list = slices.DeleteFunc(js.list, func(k *job) bool { return k == j })
 }
 
 // of lists the commands that run at a node.
-func (ws *jobs) of(node string) []Running {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
+func (js *jobs) of(node string) []Running {
+	js.mu.Lock()
+	defer js.mu.Unlock()
 	list := []Running{}
-	for _, j := range ws.list {
+	for _, j := range js.list {
 		if j.Node == node {
 			list = append(list, j.Running)
 		}
@@ -72,10 +72,10 @@ func (ws *jobs) of(node string) []Running {
 }
 
 // stop stops a command. It returns false if no command has that number.
-func (ws *jobs) stop(node string, id int) bool {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, j := range ws.list {
+func (js *jobs) stop(node string, id int) bool {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	for _, j := range js.list {
 		if j.ID == id && j.Node == node {
 			j.cancel()
 			return true
@@ -84,23 +84,23 @@ func (ws *jobs) stop(node string, id int) bool {
 	return false
 }
 
-func (ws *jobs) running(w http.ResponseWriter, r *http.Request) error {
-	m, err := ws.nodes.of(r)
+func (js *jobs) running(w http.ResponseWriter, r *http.Request) error {
+	m, err := js.nodes.of(r)
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, typeJSON, ws.of(m.name))
+	return answer(w, http.StatusOK, typeJSON, js.of(m.name))
 }
 
 // halt stops a command. The command answers with its result so far, such as the statistics of a
 // ping.
-func (ws *jobs) halt(w http.ResponseWriter, r *http.Request) error {
-	m, err := ws.nodes.of(r)
+func (js *jobs) halt(w http.ResponseWriter, r *http.Request) error {
+	m, err := js.nodes.of(r)
 	if err != nil {
 		return err
 	}
 	id, err := strconv.Atoi(r.PathValue("id"))
-	if err != nil || !ws.stop(m.name, id) {
+	if err != nil || !js.stop(m.name, id) {
 		return fmt.Errorf("%q: %w", r.PathValue("id"), errNotRunning)
 	}
 	w.WriteHeader(http.StatusNoContent)
