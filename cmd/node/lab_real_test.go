@@ -100,7 +100,8 @@ func TestRealAndVirtualTime(t *testing.T) {
 	assert.NotContains(t, stderr, "hash ", "a real-time run has no hash")
 
 	other := filepath.Join(folder, "other")
-	stderr, status = node("lab", "run", file, "--real", "-o", other, "--end", "tcp=/no/such/program")
+	stderr, status = node("lab", "run", file, "--real", "-o", other,
+		"--end", "tcp=/no/such/program")
 	assert.Equal(t, 1, status)
 	assert.Contains(t, stderr, "cannot start the run in real time")
 	assert.Contains(t, stderr, "/no/such/program")

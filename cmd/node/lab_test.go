@@ -81,8 +81,8 @@ func TestLabRunsTheReferencesFirstFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "first.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	out, stderr, status := runLab("run", file, "--no-figures", "--trials", "1", "--set", "duration=50s",
-		"-o", filepath.Join(dir, "out"))
+	out, stderr, status := runLab("run", file, "--no-figures", "--trials", "1",
+		"--set", "duration=50s", "-o", filepath.Join(dir, "out"))
 	require.Zero(t, status, stderr)
 	assert.Contains(t, out, "\n6 expectations: all pass\n")
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// errNodesNotUp reports that a node of the network does not answer. The command has printed the status
-// already.
+// errNodesNotUp reports that a node of the network does not answer. The command has already printed
+// the status.
 var errNodesNotUp = errors.New("at least one node is not up")
 
 func (o *netOptions) statusCommand() *cobra.Command {

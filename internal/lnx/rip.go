@@ -97,7 +97,8 @@ var ripDirectives = slices.Concat([]directive{
 		"rip originate", usageOriginate, 2, 8, (*parser).readOriginate,
 		func(b *bytes.Buffer, c *Config) {
 			for _, a := range c.RIP.Originate {
-				fmt.Fprintf(b, "rip originate prefix %s%s\n", a.Prefix, written(announcementSettings, &a))
+				b.WriteString("rip originate prefix " + a.Prefix.String() +
+					written(announcementSettings, &a) + "\n")
 			}
 		},
 	},

@@ -154,8 +154,8 @@ func clearCommand(e *env) *cobra.Command {
 	}
 }
 
-// maxSourceDepth is the maximum depth of nested `source` commands. It stops a file that sources itself.
-const maxSourceDepth = 16
+// maxDepth limits nested `source` commands, so that a file cannot source itself for ever.
+const maxDepth = 16
 
 func sourceCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{

@@ -92,7 +92,7 @@ func (s *screen) write(w io.Writer, text string) {
 	s.put(w, text)
 }
 
-// put writes text. There is dropKinds to report a failed write to standard error.
+// put writes text. There is nowhere to report a failed write to standard error.
 func (s *screen) put(w io.Writer, text string) {
 	_, err := io.WriteString(w, text)
 	if err != nil && s.failure == nil && w == s.out {

@@ -143,8 +143,8 @@ func sourceFile(s *Shell, c *cobra.Command, path string) error {
 		s.depth--
 		s.mu.Unlock()
 	}()
-	if deep > maxSourceDepth {
-		return failed(c, fmt.Errorf("%s: files source each other more than %d deep", path, maxSourceDepth))
+	if deep > maxDepth {
+		return failed(c, fmt.Errorf("%s: files source each other more than %d deep", path, maxDepth))
 	}
 	f, err := files.Of(c.Context()).Input(path)
 	if err != nil {
