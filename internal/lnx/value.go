@@ -195,7 +195,6 @@ func reserved(a netip.Addr, subnet netip.Prefix) string {
 	return ""
 }
 
-// broadcast returns a subnet's last address.
 func broadcast(subnet netip.Prefix) netip.Addr {
 	b := subnet.Addr().As4()
 	for bit := subnet.Bits(); bit < 32; bit++ {
@@ -410,7 +409,6 @@ var rateUnits = []struct {
 	{"bit", 1},
 }
 
-// rate reads a rate in bits per second.
 func (r *report) rate(w Word) (int64, bool) {
 	for _, unit := range rateUnits {
 		digits, found := strings.CutSuffix(w.Text, unit.name)

@@ -123,7 +123,6 @@ func (h *Requests) forgetDevices(clock.Time) {
 	}
 }
 
-// setLink takes an interface up or down.
 func (h *Requests) setLink(
 	_ context.Context, r control.SetLink,
 ) (answer control.Interface, err error) {

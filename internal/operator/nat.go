@@ -98,7 +98,6 @@ func natInfo(n *nat.NAT, now clock.Time, f *control.Interface) control.NAT {
 	return a
 }
 
-// setNAT handles control.SetNAT.
 func (h *Requests) setNAT(s *stack.Stack, _ clock.Time, r control.SetNAT) error {
 	i, err := h.node.Face(r.Iface)
 	if err != nil {

@@ -135,7 +135,6 @@ func (n *Node) changes(was, now *lnx.Config) []portforward.Change {
 	return list
 }
 
-// dnsConfig returns the names and servers of a file.
 func dnsConfig(c *lnx.Config) control.DNSConfig {
 	cfg := control.DNSConfig{Servers: c.DNS.Servers, Zone: c.DNS.Zone}
 	for _, n := range c.DNS.Names {

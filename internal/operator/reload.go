@@ -386,7 +386,6 @@ func routeText(r *stack.Route) string {
 	return fmt.Sprintf("route %v via %v metric %d", r.Prefix, r.Via, r.Metric)
 }
 
-// linkSteps lists the changes of impairments.
 func (l *reloading) linkSteps() (list []step) {
 	for k := range l.now.Interfaces {
 		name := l.now.Interfaces[k].Name
@@ -446,7 +445,6 @@ func addrs6(list []stack.Interface) (addrs [][]netip.Prefix) {
 	return addrs
 }
 
-// ripSteps restarts RIP if its configuration has changed.
 func (l *reloading) ripSteps() []step {
 	a, b := &l.before.Stack, l.network.Stack
 	if b.RIP == nil && b.RIPng == nil || reflect.DeepEqual(a.RIP, b.RIP) &&

@@ -116,7 +116,6 @@ func (a *udpSockets) send(ctx context.Context, r control.SendUDP) (control.Datag
 	return control.DatagramSent{SID: t.conn.SID(), Bytes: k}, err
 }
 
-// write sends a datagram.
 func (t *udpSocket) write(ctx context.Context, data []byte) (k int, err error) {
 	defer untilDone(ctx, t.conn.SetWriteDeadline)()
 	last := t.last.Load()

@@ -164,5 +164,4 @@ func (g *datagrams) ask(f *datagramFlow, client net.Conn) {
 	}
 }
 
-// refused reports whether err is an ICMP port unreachable.
 func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -144,7 +144,7 @@ func sourceFile(s *Shell, c *cobra.Command, path string) error {
 		s.mu.Unlock()
 	}()
 	if deep > maxDepth {
-		return failed(c, fmt.Errorf("%s: files source each other more than %d deep", path, maxDepth))
+		return failed(c, fmt.Errorf("%s: more than %d nested `source` commands", path, maxDepth))
 	}
 	f, err := files.Of(c.Context()).Input(path)
 	if err != nil {

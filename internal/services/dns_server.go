@@ -310,7 +310,6 @@ func rcodeName(code dnsmessage.RCode) string {
 	return fmt.Sprintf("RCODE%d", code)
 }
 
-// show returns the configuration and the counters.
 func (d *DNS) show(context.Context, control.DNS) (control.DNSState, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

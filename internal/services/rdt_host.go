@@ -64,7 +64,6 @@ func (h *Host) announce(port uint16, f *rdt.Flow) {
 	)
 }
 
-// listRDT fetches a server's listing.
 func (h *Host) listRDT(ctx context.Context, r control.RDTList) ([]control.RDTEntry, error) {
 	cfg, err := RDTConfig(&r.Options)
 	if err != nil {
@@ -153,7 +152,6 @@ func (h *Host) fetchRDT(ctx context.Context, r control.RDTFetch) (control.RDTFet
 	return answer, nil
 }
 
-// flowsRDT lists RDT's servers and flows.
 func (h *Host) flowsRDT(_ context.Context, _ control.RDTFlows) ([]control.RDTFlow, error) {
 	list := []control.RDTFlow{}
 	err := h.node.Ask(func(s *stack.Stack, now clock.Time) error {
@@ -170,7 +168,6 @@ func (h *Host) flowsRDT(_ context.Context, _ control.RDTFlows) ([]control.RDTFlo
 	return list, err
 }
 
-// closeRDT closes the server or flow on a port.
 func (h *Host) closeRDT(_ context.Context, r control.RDTClose) error {
 	return h.node.Ask(func(s *stack.Stack, _ clock.Time) error {
 		for _, port := range s.Ports().List() {

@@ -9,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// objectStore is the directory in which objects are stored.
 type objectStore struct {
 	*files.Folder
 

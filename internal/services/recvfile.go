@@ -230,7 +230,6 @@ func (t *transfer) empty(f *os.File, keep, replace bool) error {
 	return f.Truncate(0)
 }
 
-// takeOne listens and accepts one connection.
 func (h *Host) takeOne(
 	ctx context.Context, r *control.RecvFile, listening func(),
 ) (*node.Conn, error) {
