@@ -93,7 +93,7 @@ func TestApplyOnAFullDisk(t *testing.T) {
 	write("2ms")
 	got := r.node("net", "--state", dir, "apply", plan)
 	assert.Equal(t, 1, got.code)
-	assert.Regexp(t, `^node net up: network mine: .*: no space left on device\n$`, got.err)
+	assert.Regexp(t, `^node net apply: network mine: .*: no space left on device\n$`, got.err)
 	now, err := os.ReadFile(filepath.Join(dir, "mine", "A.lnx"))
 	require.NoError(t, err)
 	assert.Equal(t, string(text), string(now))
@@ -132,7 +132,7 @@ func TestReadOnlyStateFolder(t *testing.T) {
 	} {
 		got := r.node(append([]string{"net", "--state", view}, words...)...)
 		assert.Equal(t, 1, got.code, words)
-		assert.Regexp(t, `^node net up: state folder: .*: read-only file system\n$`, got.err)
+		assert.Regexp(t, "^node net "+words[0]+": state folder: .*: read-only file system\n$", got.err)
 	}
 	assert.Zero(t, r.node("net", "--state", view, "status").code)
 	assert.Zero(t, r.node("ctl", "--state", view, "A", "routes").code)

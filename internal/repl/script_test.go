@@ -69,7 +69,7 @@ func TestSourcedFilesNameTheirOwnPlaces(t *testing.T) {
 
 	err = s.Script(t.Context(), "outer", strings.NewReader("source '"+loop+"'\n"))
 	require.Error(t, err)
-	assert.Contains(t, s.err.String(), "more than 16 deep\n")
+	assert.Contains(t, s.err.String(), "more than 16 nested `source` commands\n")
 
 	require.NoError(t, s.Script(t.Context(), "f", strings.NewReader("source '"+leave+"'\nbogus\n")))
 
