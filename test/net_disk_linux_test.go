@@ -132,7 +132,8 @@ func TestReadOnlyStateFolder(t *testing.T) {
 	} {
 		got := r.node(append([]string{"net", "--state", view}, words...)...)
 		assert.Equal(t, 1, got.code, words)
-		assert.Regexp(t, "^node net "+words[0]+": state folder: .*: read-only file system\n$", got.err)
+		assert.Regexp(t, "^node net "+words[0]+": state folder: .*: read-only file system\n$",
+			got.err)
 	}
 	assert.Zero(t, r.node("net", "--state", view, "status").code)
 	assert.Zero(t, r.node("ctl", "--state", view, "A", "routes").code)
