@@ -49,14 +49,18 @@ func TestExitStatuses(t *testing.T) {
 	pages := t.TempDir()
 	ran(t, "man", pages)
 	for name, text := range map[string]string{
-		"help":     help,
-		"SHELL.md": fileText(t, "..", "..", "docs", "SHELL.md"),
-		"page":     fileText(t, pages, "node-run.1"),
-		"shell":    fileText(t, pages, "node-shell.1"),
+		"help":  help,
+		"page":  fileText(t, pages, "node-run.1"),
+		"shell": fileText(t, pages, "node-shell.1"),
 	} {
 		text = strings.ReplaceAll(text, `\-`, "-") // roff escapes hyphens
 		assert.Contains(t, strings.Join(strings.Fields(text), " "),
 			strings.Join(strings.Fields(statuses), " "), name)
+	}
+	table := fileText(t, "..", "..", "docs", "SHELL.md")
+	for entry := range strings.SplitSeq(strings.ReplaceAll(statuses, "when ", ""), ",") {
+		status, meaning, _ := strings.Cut(strings.TrimSpace(entry), " ")
+		assert.Contains(t, table, "| "+status+" | "+meaning+" |")
 	}
 }
 

@@ -58,7 +58,7 @@ func newWriter(t *testing.T) *openAPIWriter {
 		requests: map[reflect.Type]bool{},
 	}
 	for _, pattern := range []string{
-		"../icmp/tally.go", "../tcp/recovery/info.go", "../tcp/recovery/flight.go", "*.go",
+		"../icmp/pingstats.go", "../tcp/recovery/info.go", "../tcp/recovery/flight.go", "*.go",
 		"../control/*.go",
 	} {
 		files, err := filepath.Glob(pattern)
