@@ -32,8 +32,8 @@ type Ring struct {
 	found   *chunk
 	foundAt uint64
 
-	limit atomic.Int64
-	text  *[]byte // the data that Repeat publishes over and over; nil if the ring is written to
+	limit  atomic.Int64
+	repeat *[]byte // the data that Repeat publishes again and again; nil: Write fills the ring
 
 	// The producer's fields: the list of chunks, the consumed chunks that it can reuse, and the
 	// write position. The fields that every Write changes come last, at least a cache line away
@@ -112,7 +112,7 @@ func (r *Ring) writeAt(tail, off uint64, p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	if r.text != nil {
+	if r.repeat != nil {
 		panic("BUG: buffer: Write after Repeat")
 	}
 	if r.writing == nil {
@@ -160,9 +160,9 @@ func (r *Ring) Read(p []byte) int {
 	if n == 0 {
 		return 0
 	}
-	if r.text != nil {
-		for text, done := *r.text, 0; done < n; {
-			done += copy(p[done:n], text[(head+uint64(done))%uint64(len(text)):])
+	if r.repeat != nil {
+		for data, done := *r.repeat, 0; done < n; {
+			done += copy(p[done:n], data[(head+uint64(done))%uint64(len(data)):])
 		}
 		r.head.Store(head + uint64(n))
 		return n
@@ -192,13 +192,13 @@ func (r *Ring) Slices(dst [][]byte, off uint64, n int) [][]byte {
 	if n == 0 {
 		return dst
 	}
-	if r.text != nil {
-		text := *r.text
-		at := int(off % uint64(len(text)))
-		for ; n > len(text)-at; at = 0 {
-			dst, n = append(dst, slices.Clip(text[at:])), n-(len(text)-at)
+	if r.repeat != nil {
+		data := *r.repeat
+		at := int(off % uint64(len(data)))
+		for ; n > len(data)-at; at = 0 {
+			dst, n = append(dst, slices.Clip(data[at:])), n-(len(data)-at)
 		}
-		return append(dst, text[at:at+n:at+n])
+		return append(dst, data[at:at+n:at+n])
 	}
 	c := r.reading
 	if r.found != nil && r.foundAt >= c.base && r.foundAt <= off {
@@ -229,7 +229,7 @@ func (r *Ring) Release(head uint64) {
 	if head == r.head.Load() {
 		return // if the ring is empty, the producer may be changing the list of chunks
 	}
-	for r.text == nil && head > r.reading.base+chunkSize {
+	for r.repeat == nil && head > r.reading.base+chunkSize {
 		r.reading = r.reading.next
 	}
 	r.head.Store(head)

@@ -55,18 +55,18 @@ func (r *Ring) drop() {
 	r.oldest, r.newest, r.spare, r.writing, r.reading, r.found = nil, nil, nil, nil, nil, nil
 }
 
-// Repeat publishes as many of the next n bytes as fit, in a stream that repeats text from its
-// start, and returns their number. It copies nothing: the ring reads text for its whole life, so
-// every call must pass the same text, and the caller must not change it or call Write. Producer
+// Repeat publishes as many of the next n bytes as fit, in a stream that repeats data from its
+// start, and returns their number. It copies nothing: the ring reads data for its whole life, so
+// every call must pass the same data, and the caller must not change it or call Write. Producer
 // only.
-func (r *Ring) Repeat(text []byte, n int) int {
+func (r *Ring) Repeat(data []byte, n int) int {
 	tail := r.tail.Load()
-	if r.text == nil {
+	if r.repeat == nil {
 		if tail > 0 {
 			panic("BUG: buffer: Repeat after Write")
 		}
-		lent := text // a pointer keeps Ring at 96 bytes: an idle connection has two
-		r.text = &lent
+		lent := data // a pointer keeps Ring at 96 bytes: an idle connection has two
+		r.repeat = &lent
 	}
 	n = min(n, r.Free())
 	r.tail.Store(tail + uint64(n))

@@ -92,11 +92,11 @@ func (r *receiver) notePause(now clock.Time, segments int, srtt, rto time.Durati
 	}
 }
 
-// ackInOrder decides when to acknowledge n bytes in order. The receiver acknowledges every second
-// full segment at once, as well as a train, and data that uses up the window. While quick it
-// acknowledges every arrival at once, and otherwise the end of a message, unless the peer sends
-// single segments. All other data waits for the timer. While quick after a gap, the receiver
-// acknowledges a train twice.
+// ackInOrder decides when to acknowledge n bytes in order. The receiver acknowledges trains, every
+// second full segment and data that nearly fills the window at once. Unless its own data carries
+// the acknowledgments, it also acknowledges every arrival while quick, and the end of a message
+// from a peer that does not send single segments. All other data waits for the timer. While quick
+// after a gap, the receiver acknowledges a train twice.
 func (r *receiver) ackInOrder(now clock.Time, s *Segment, n int) {
 	a := &r.ack
 	a.pending += n

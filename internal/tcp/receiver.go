@@ -141,7 +141,7 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 	return !r.closed
 }
 
-// acceptInOrder makes the data in [start, end) readable, and data after it that arrived earlier.
+// acceptInOrder makes [start, end) readable, and the out-of-order data that directly follows.
 func (r *receiver) acceptInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 	r.place(s, seq, start, end)
 	r.nxt = end
@@ -207,14 +207,14 @@ func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	r.ackOutOfOrder(s)
 }
 
-// mayHold reports whether the host has memory for out-of-order data up to an offset. If it has
-// none, the receiver drops the data, which the peer later retransmits in order. Data in order
-// always fits.
+// mayHold reports whether the host has memory for out-of-order data up to an offset. Otherwise the
+// receiver drops the data, and the peer retransmits it.
 func (r *receiver) mayHold(to uint64) bool {
 	more := int(to-r.offset(r.nxt)) - r.reassembly.held
 	return more <= 0 || r.shared.held+more <= r.shared.cfg.Limits.EarlyBytes
 }
 
+// noteRecent records that the range that contains pos has changed last.
 func (r *receiver) noteRecent(pos uint64) {
 	q := r.reassembly
 	b, ok := q.ooo.Find(pos)

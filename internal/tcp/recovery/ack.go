@@ -251,7 +251,7 @@ func (r *Ack) deliver(rec *record) {
 		r.earlier += int(rec.size)
 	}
 	if !again {
-		r.Largest = max(r.Largest, rec.text())
+		r.Largest = max(r.Largest, rec.payload())
 		if r.rtt.first == clock.Never || rec.sentAt < r.rtt.first {
 			r.rtt.first = rec.sentAt
 		}

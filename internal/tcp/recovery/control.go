@@ -180,7 +180,7 @@ func (v *Recovery) Left(now clock.Time, behind uint32, n, segments int) {
 	last, seq := v.Record.at(v.Record.next-1), v.snd.Nxt-uint64(behind)
 	v.CC.Controller.(congestion.SendWatcher).OnSend(congestion.Sent{
 		Now: now, Seq: seq, Size: n, Segments: segments, MSS: v.snd.MSS, InFlight: v.Pipe(),
-		Again: seq+uint64(n) < last.seq+uint64(last.text()) || last.flags&recRetransmitted != 0,
+		Again: seq+uint64(n) < last.seq+uint64(last.payload()) || last.flags&recRetransmitted != 0,
 	})
 }
 

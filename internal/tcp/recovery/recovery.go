@@ -204,7 +204,7 @@ func (v *Recovery) MayResend() bool {
 	}
 	return v.Episode.force ||
 		v.Episode.forward != forwardFirst &&
-			(v.Allowance() >= q.at(q.lists[lost].head).text() || v.Pipe() == 0)
+			(v.Allowance() >= q.at(q.lists[lost].head).payload() || v.Pipe() == 0)
 }
 
 // Resend records the retransmission of lost segments: adjacent segments of equal size, at most room
@@ -213,14 +213,14 @@ func (v *Recovery) Resend(now clock.Time, room int) Span {
 	q, left := &v.Record, v.Allowance()
 	id := q.lists[lost].head
 	rec := q.at(id)
-	s := Span{Seq: rec.seq, MSS: min(rec.text(), v.snd.MSS)}
-	room = max(room, ceilDiv(rec.text(), max(s.MSS, 1))) // one record is never cut
+	s := Span{Seq: rec.seq, MSS: min(rec.payload(), v.snd.MSS)}
+	room = max(room, ceilDiv(rec.payload(), max(s.MSS, 1))) // one record is never cut
 	v.undo.noteResent(now)
 	for again := uint64(1); ; again++ {
-		s.N += rec.text()
+		s.N += rec.payload()
 		left -= int(rec.size)
 		s.FIN = s.FIN || rec.flags&FIN != 0
-		full, end := rec.text() == s.MSS, rec.end()
+		full, end := rec.payload() == s.MSS, rec.end()
 		q.resent(now, id, rec)
 		v.undo.sent(rec.seq, end)
 		v.Episode.spend(int(rec.size))
@@ -230,7 +230,7 @@ func (v *Recovery) Resend(now clock.Time, room int) Span {
 		}
 		if q.lists[lost].n == 0 || !full || v.Episode.forward != forwardOff ||
 			(s.N+s.MSS-1)/s.MSS >= room ||
-			rec.seq != end || rec.text() > s.MSS || rec.text() > left {
+			rec.seq != end || rec.payload() > s.MSS || rec.payload() > left {
 			v.countRetransmitted(again, s.N)
 			break
 		}
@@ -249,7 +249,7 @@ func (v *Recovery) repeat(now clock.Time, id uint32) (Span, bool) {
 	if rec.place == sacked {
 		return Span{}, false
 	}
-	n := rec.text()
+	n := rec.payload()
 	s := Span{rec.seq, n, min(max(n, 1), v.snd.MSS), rec.flags&FIN != 0}
 	if v.Episode.kind != steady {
 		v.undo.noteResent(now)
@@ -265,9 +265,9 @@ func (v *Recovery) repeat(now clock.Time, id uint32) (Span, bool) {
 func (v *Recovery) RepeatByte(now clock.Time) Span {
 	rec := v.Record.at(v.Record.first)
 	v.Record.resent(now, v.Record.first, rec)
-	n := min(rec.text(), 1)
+	n := min(rec.payload(), 1)
 	v.countRetransmitted(1, n)
-	return Span{rec.seq, n, v.snd.MSS, rec.flags&FIN != 0 && n == rec.text()}
+	return Span{rec.seq, n, v.snd.MSS, rec.flags&FIN != 0 && n == rec.payload()}
 }
 
 func (v *Recovery) countRetransmitted(segments uint64, n int) {

@@ -430,7 +430,7 @@ func TestRecutAgainstModel(t *testing.T) {
 		for id := q.first; id+1 != q.next; id++ {
 			r, next := q.at(id), q.at(id+1)
 			if r.place == lost && next.place == lost {
-				require.Equal(t, mss, r.text(), "seed %d: a short piece before another", seed)
+				require.Equal(t, mss, r.payload(), "seed %d: a short piece before another", seed)
 			}
 		}
 		require.Equal(t, bytes, q.bytes)
@@ -452,7 +452,7 @@ func audit(t *testing.T, q *sentQueue, mss int, from, to uint64) {
 			again++
 		}
 		if r.place != sacked {
-			require.LessOrEqual(t, r.text(), mss)
+			require.LessOrEqual(t, r.payload(), mss)
 		}
 		require.Equal(t, id == q.next-1, r.flags&FIN != 0)
 	}

@@ -59,13 +59,13 @@ func (q *sentQueue) run(id uint32) uint32 {
 
 // merges reports whether a record may be joined with its neighbors. A FIN without data stays alone.
 func (r *record) merges() bool {
-	return r.place == lost && r.flags&MTUProbe == 0 && r.text() > 0
+	return r.place == lost && r.flags&MTUProbe == 0 && r.payload() > 0
 }
 
 // pieces returns how many records of mss bytes of data replace a run.
 func (q *sentQueue) pieces(id, run uint32, mss int) uint32 {
 	first, last := q.at(id), q.at(id+run-1)
-	n := int(last.seq-first.seq) + last.text()
+	n := int(last.seq-first.seq) + last.payload()
 	if first.place == sacked || first.flags&MTUProbe != 0 || n <= mss {
 		return 1
 	}

@@ -45,8 +45,8 @@ type record struct {
 
 func (r *record) end() uint64 { return r.seq + uint64(r.size) }
 
-// text returns how many payload bytes the record covers.
-func (r *record) text() int {
+// payload returns how many payload bytes the record covers.
+func (r *record) payload() int {
 	if r.flags&FIN != 0 {
 		return int(r.size) - 1
 	}
@@ -88,7 +88,7 @@ func (q *sentQueue) Empty() bool { return q.first == q.next }
 func (q *sentQueue) Lost() bool { return q.lists[lost].n > 0 }
 
 // FirstSize returns the payload size of the first record. The queue must not be empty.
-func (q *sentQueue) FirstSize() int { return q.at(q.first).text() }
+func (q *sentQueue) FirstSize() int { return q.at(q.first).payload() }
 
 func (q *sentQueue) len() int             { return int(q.next - q.first) }
 func (q *sentQueue) at(id uint32) *record { return &q.recs[id&uint32(len(q.recs)-1)] }
@@ -202,14 +202,14 @@ func (q *sentQueue) restore() {
 // resendLonger marks for retransmission the segments in flight with more than n bytes of data.
 func (q *sentQueue) resendLonger(n int) {
 	for id := q.first; id != q.next; id++ {
-		if r := q.at(id); r.place == inFlight && r.text() > n {
+		if r := q.at(id); r.place == inFlight && r.payload() > n {
 			q.move(id, r, lost)
 		}
 	}
 }
 
 func (q *sentQueue) onlyFIN() bool {
-	return !q.Empty() && q.at(q.first).flags&FIN != 0 && q.at(q.first).text() == 0
+	return !q.Empty() && q.at(q.first).flags&FIN != 0 && q.at(q.first).payload() == 0
 }
 
 func (q *sentQueue) leave(id uint32, r *record) {
