@@ -37,8 +37,8 @@ func Error(
 	dst []byte, src netip.Addr, r ReportError, value int, original []byte, size int,
 ) []byte {
 	if is6(original) {
-		r = r.in6()
-		if u, _ := upperOf(original); r == (ReportError{TypeParameterProblem6, CodeNextHeader}) {
+		r = r.toICMPv6()
+		if u, _ := parseUpper(original); r == (ReportError{TypeParameterProblem6, CodeNextHeader}) {
 			value = u.field
 		}
 		room := max(0, min(size, MaxPacket6)-ip6HeaderLen-HeaderLen)
@@ -82,16 +82,16 @@ func ends(b []byte) (src, dst netip.Addr) {
 // depend on the interface. self means that this node sent the packet: then errors about loopback
 // addresses are allowed.
 func MayReport(original []byte, r ReportError, self bool) bool {
-	u, ok := upperOf(original)
+	u, ok := parseUpper(original)
 	if !ok {
 		return false
 	}
 	src, dst := ends(original)
-	if !oneHost(src, self) || manyHosts(dst) && !(src.Is6() && r.toGroup()) {
+	if !isHost(src, self) || isGroupOrBroadcast(dst) && !(src.Is6() && r.toGroup()) {
 		return false
 	}
 	if u.isICMP(src) {
-		return !u.later && u.at < len(original) && typeOn(original[u.at], src).isQuery()
+		return !u.later && u.at < len(original) && typeFor(original[u.at], src).isQuery()
 	}
 	return !u.later || src.Is6()
 }
@@ -113,9 +113,9 @@ const (
 	maxExtensions  = 8
 )
 
-// upperOf finds the payload of a packet. It returns false if the headers are longer than the packet
-// or too many. An IPv4 header may be cut after 20 bytes.
-func upperOf(b []byte) (u upper, ok bool) {
+// parseUpper finds the payload of a packet. It returns false if the headers are longer than the
+// packet or too many. An IPv4 header may be cut after 20 bytes.
+func parseUpper(b []byte) (u upper, ok bool) {
 	if len(b) < ipHeaderLen {
 		return u, false
 	}
@@ -157,14 +157,14 @@ func headerLength(packet []byte) int {
 	return min(max(ipHeaderLen, int(packet[0]&0x0f)*4), len(packet))
 }
 
-func oneHost(a netip.Addr, self bool) bool {
+func isHost(a netip.Addr, self bool) bool {
 	if a.Is4() && (a.As4()[0] == 0 || a.As4()[0] >= 224) {
 		return false
 	}
 	return !a.IsUnspecified() && !a.IsMulticast() && (self || !a.IsLoopback())
 }
 
-func manyHosts(a netip.Addr) bool {
+func isGroupOrBroadcast(a netip.Addr) bool {
 	return a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
@@ -192,7 +192,7 @@ type Quote struct {
 // eight bytes after the quoted IP header and its extension headers. Quoted returns false if the
 // quotation is too short, or is a fragment other than the first.
 func Quoted(body []byte) (q Quote, rest []byte, ok bool) {
-	u, ok := upperOf(body)
+	u, ok := parseUpper(body)
 	if !ok || u.later || len(body) < u.at+quotedData {
 		return Quote{}, nil, false
 	}

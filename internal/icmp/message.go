@@ -126,11 +126,11 @@ func Parse(b []byte, src, dst netip.Addr) (Message, bool) {
 
 // parse parses a message that has a complete header. Its family is that of src.
 func parse(b []byte, src netip.Addr) Message {
-	return Message{Type: typeOn(b[0], src), Code: b[1], Rest: [4]byte(b[4:8]), Body: b[HeaderLen:]}
+	return Message{Type: typeFor(b[0], src), Code: b[1], Rest: [4]byte(b[4:8]), Body: b[HeaderLen:]}
 }
 
-// typeOn returns the type with a number, of the family of an address.
-func typeOn(number uint8, a netip.Addr) Type {
+// typeFor returns the type with a number, of the family of an address.
+func typeFor(number uint8, a netip.Addr) Type {
 	if a.Is6() {
 		return v6 | Type(number)
 	}

@@ -21,10 +21,10 @@ func (r ReportError) toGroup() bool {
 		r == ReportError{TypeParameterProblem6, CodeOption}
 }
 
-// in6 returns the ICMPv6 error with the meaning of an ICMP error (RFC 7915 §4.2, RFC 4443 §3).
-// Where in6 returns address unreachable, RFC 7915 has no route, because a translator is not on the
-// link.
-func (r ReportError) in6() ReportError {
+// toICMPv6 returns the ICMPv6 error with the meaning of an ICMP error (RFC 7915 §4.2, RFC 4443 §3).
+// Where toICMPv6 returns address unreachable, RFC 7915 has no route, because a translator is not on
+// the link.
+func (r ReportError) toICMPv6() ReportError {
 	if r.Type.Is6() {
 		return r
 	}

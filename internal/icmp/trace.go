@@ -132,7 +132,7 @@ func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 	case mtu > 0:
 		r := errTooBig
 		if t.cfg.Dst.Is6() {
-			r = r.in6()
+			r = r.toICMPv6()
 		}
 		t.Input(now, &Answer{
 			Kind: t.cfg.Kind, ID: t.cfg.ID, Seq: t.cfg.Port + uint16(i), Dst: t.cfg.Dst,

@@ -183,7 +183,7 @@ func (t *test) compare() error {
 	if err := c.send(t.results()); err != nil {
 		return err
 	}
-	theirs, err := t.theirs()
+	theirs, err := t.receiveResults()
 	if err != nil {
 		return err
 	}

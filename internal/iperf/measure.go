@@ -130,8 +130,8 @@ func (t *test) run(ctx context.Context, before, after func() error) error {
 	return err
 }
 
-// theirs receives the other end's results.
-func (t *test) theirs() (Results, error) {
+// receiveResults receives the other end's results.
+func (t *test) receiveResults() (Results, error) {
 	text, err := t.control.receive(MaxResults)
 	if err != nil {
 		return Results{}, err

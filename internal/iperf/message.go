@@ -87,7 +87,7 @@ type Params struct {
 // ParseParams parses and checks a client's parameters.
 func ParseParams(text []byte) (p Params, err error) {
 	if err := json.Unmarshal(text, &p); err != nil {
-		return p, fmt.Errorf("%w: parameters: %s", ErrMessage, inWords(err))
+		return p, fmt.Errorf("%w: parameters: %s", ErrMessage, describeJSONError(err))
 	}
 	return p, p.Check()
 }
@@ -215,8 +215,8 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// inWords describes a JSON error without Go's type names.
-func inWords(err error) string {
+// describeJSONError describes a JSON error without Go's type names.
+func describeJSONError(err error) string {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Sprintf("%q cannot be a %s", bad.Field, bad.Value)
 	}

@@ -35,7 +35,7 @@ type StreamResult struct {
 // ParseResults parses the other end's results, for the given number of streams.
 func ParseResults(text []byte, streams int) (r Results, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("%w: results: %s", ErrMessage, inWords(err))
+		return r, fmt.Errorf("%w: results: %s", ErrMessage, describeJSONError(err))
 	}
 	if len(r.Streams) != streams {
 		return r, fmt.Errorf("%w: results of %d streams: must be %d", ErrMessage, len(r.Streams),

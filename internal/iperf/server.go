@@ -234,7 +234,7 @@ func (t *test) conclude() error {
 	if err := c.say(ExchangeResults); err != nil {
 		return err
 	}
-	theirs, err := t.theirs()
+	theirs, err := t.receiveResults()
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (e *BindError) Advice() string {
 	const privileged = 1024
 	host, port, err := net.SplitHostPort(e.UDP)
 	number, _ := strconv.Atoi(port)
-	ip, isAddr := literal(host)
+	ip, isAddr := parseLiteral(host)
 	switch {
 	case err != nil:
 		return ""
@@ -117,7 +117,7 @@ func bindAddress(cfg Config) (netip.AddrPort, error) {
 	ip := netip.IPv4Unspecified()
 	if cfg.Host != "" {
 		var ok bool
-		if ip, ok = literal(cfg.Host); !ok {
+		if ip, ok = parseLiteral(cfg.Host); !ok {
 			ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 			defer cancel()
 			var err error

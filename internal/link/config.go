@@ -175,7 +175,7 @@ func (c Config) validate() error {
 func (c Config) families() error {
 	for _, f := range c.Interfaces {
 		for _, n := range f.Neighbors {
-			if a, ok := literal(n.Host); ok && !fits(c.network, a) {
+			if a, ok := parseLiteral(n.Host); ok && !fits(c.network, a) {
 				return fmt.Errorf("link: interface %s: neighbor %v at %s: %w, as %s is: use one "+
 					"family on a link", f.Name, n.Addr, net.JoinHostPort(n.Host,
 					strconv.Itoa(int(n.Port))), familyError(c.network), cmp.Or(c.Host, "0.0.0.0"))

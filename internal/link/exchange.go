@@ -151,9 +151,9 @@ func (d *UDP) arrived() ([]datagram, error) {
 	return list, err
 }
 
-// again signals the device if datagrams wait in the port.
-func (p *port) again() {
+// resignal signals the device if datagrams wait in the port.
+func (p *port) resignal() {
 	if p != nil {
-		p.in.remind()
+		p.in.resignal()
 	}
 }

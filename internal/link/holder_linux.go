@@ -15,7 +15,7 @@ import (
 // "process 4711 (node run A.lnx)". It is empty if the process cannot be found, for example because
 // it is another user's.
 func Holder(network string, at netip.AddrPort) string {
-	sockets := slices.Concat(holding(network, at), holding(network+"6", at))
+	sockets := slices.Concat(boundSockets(network, at), boundSockets(network+"6", at))
 	if len(sockets) == 0 {
 		return ""
 	}
@@ -30,8 +30,8 @@ func Holder(network string, at netip.AddrPort) string {
 	return ""
 }
 
-// holding returns the sockets in a kernel table that are bound to an address, or to every address.
-func holding(table string, at netip.AddrPort) (sockets []string) {
+// boundSockets returns the sockets in a kernel table that are bound to an address or to all.
+func boundSockets(table string, at netip.AddrPort) (sockets []string) {
 	text, err := os.ReadFile("/proc/net/" + table)
 	if err != nil {
 		return nil

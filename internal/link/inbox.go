@@ -227,11 +227,11 @@ func (b *inbox) feed(ready func()) {
 	b.mu.Lock()
 	b.ready = ready
 	b.mu.Unlock()
-	b.remind()
+	b.resignal()
 }
 
-// remind calls the function of feed now if the inbox is not empty.
-func (b *inbox) remind() {
+// resignal calls the function of feed now if the inbox is not empty.
+func (b *inbox) resignal() {
 	b.mu.Lock()
 	var ready func()
 	if len(b.fresh.list) > 0 {

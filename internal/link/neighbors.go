@@ -92,7 +92,7 @@ func (t *table) names() []string {
 	var names []string
 	seen := map[string]bool{}
 	for _, n := range t.neighbors {
-		if _, ok := literal(n.Host); !ok && !seen[n.Host] {
+		if _, ok := parseLiteral(n.Host); !ok && !seen[n.Host] {
 			seen[n.Host] = true
 			names = append(names, n.Host)
 		}
@@ -105,7 +105,7 @@ func (t *table) learn(addrs map[string]netip.Addr) {
 	t.from = make(map[address][]*neighbor, len(t.neighbors))
 	t.lastFrom, t.lastOwner = address{}, nil
 	for _, n := range t.neighbors {
-		ip, ok := literal(n.Host)
+		ip, ok := parseLiteral(n.Host)
 		if !ok {
 			ip = addrs[n.Host]
 		}
@@ -181,9 +181,9 @@ func linkOf(senders []*neighbor, packet []byte) *neighbor {
 	return senders[0]
 }
 
-// literal parses a host that needs no resolver. RFC 6761 §6.3: localhost is the loopback address,
-// whatever a resolver says.
-func literal(host string) (netip.Addr, bool) {
+// parseLiteral parses a host that needs no resolver. RFC 6761 §6.3: localhost is the loopback
+// address, whatever a resolver says.
+func parseLiteral(host string) (netip.Addr, bool) {
 	if host == "localhost" {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	}

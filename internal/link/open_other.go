@@ -21,8 +21,8 @@ func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 	return s, -1, nil
 }
 
-// trueBuffers does nothing: the sizes are those that were set.
-func trueBuffers(*net.UDPConn, *Info) {}
+// readBufferSizes does nothing: the sizes are those that were set.
+func readBufferSizes(*net.UDPConn, *Info) {}
 
 // overflow returns 0, because this system does not report the number.
 func overflow(*net.UDPConn) uint64 { return 0 }

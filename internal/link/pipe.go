@@ -91,7 +91,7 @@ func (e *End) ReadBatch(frames []buffer.Frame) (int, error) {
 		// The owner assumes after a short batch that nothing is left, and it may already have been
 		// signaled for newer packets. They must wait for the next call, because these frames are in
 		// use.
-		e.in.remind()
+		e.in.resignal()
 	}
 	return n, nil
 }

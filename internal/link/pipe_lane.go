@@ -115,8 +115,8 @@ func (l *pipeLane) take(id int) []buffer.Frame {
 	return l.frames
 }
 
-// remind signals the reader again if packets wait.
-func (l *pipeLane) remind() {
+// resignal signals the reader again if packets wait.
+func (l *pipeLane) resignal() {
 	l.mu.Lock()
 	var ready func()
 	if l.packets > 0 {

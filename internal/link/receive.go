@@ -17,17 +17,17 @@ func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
 		n += d.deliver(&frames[n])
 	}
 	if len(d.lent) == 0 && n < len(frames) {
-		d.remind()
+		d.resignal()
 	}
 	return n, nil
 }
 
-// remind signals the owner again if datagrams arrived meanwhile. The owner assumes after a short
+// resignal signals the owner again if datagrams arrived meanwhile. The owner assumes after a short
 // batch that nothing is left, and it may already have been signaled for these datagrams.
-func (d *UDP) remind() {
-	d.port.again()
-	if s, ok := d.sock.(interface{ remind() }); ok {
-		s.remind()
+func (d *UDP) resignal() {
+	d.port.resignal()
+	if s, ok := d.sock.(interface{ resignal() }); ok {
+		s.resignal()
 	}
 }
 

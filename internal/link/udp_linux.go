@@ -181,8 +181,8 @@ func (s *batchSocket) counters(c *SocketCounters) {
 
 func (s *batchSocket) close() error { return unix.Close(s.fd) }
 
-// trueBuffers reads the actual sizes of the queues.
-func trueBuffers(conn *net.UDPConn, info *Info) {
+// readBufferSizes reads the actual sizes of the queues.
+func readBufferSizes(conn *net.UDPConn, info *Info) {
 	control(conn, func(fd int) { bufferSizes(fd, info) })
 }
 

@@ -110,7 +110,7 @@ func TestAdjacentPiecesAreJoined(t *testing.T) {
 		mem[i] = byte(i)
 	}
 	pieces := [][]byte{mem[:100], mem[100:200], mem[300:400], {}, mem[400:500], mem[:100]}
-	tx.whole(nil, &buffer.Train{Pieces: pieces, Size: 100, Count: 5, Bytes: 500})
+	tx.addWhole(nil, &buffer.Train{Pieces: pieces, Size: 100, Count: 5, Bytes: 500})
 	require.Len(t, tx.iovs, 3)
 	require.Equal(t, 3, tx.msgs[0].iovs)
 	var got []byte

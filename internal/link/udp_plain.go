@@ -35,7 +35,7 @@ func openPlain(cfg Config, bind netip.AddrPort) (*plainSocket, error) {
 		RecvBuffer: setLargest(conn.SetReadBuffer, cfg.RecvBuffer),
 		SendBuffer: setLargest(conn.SetWriteBuffer, cfg.SendBuffer),
 	}
-	trueBuffers(conn, &s.stats)
+	readBufferSizes(conn, &s.stats)
 	go s.inbox.fill(conn)
 	return s, nil
 }
@@ -53,7 +53,7 @@ func setLargest(set func(int) error, size int) int {
 
 func (s *plainSocket) recv() ([]datagram, error) { return s.inbox.take() }
 
-func (s *plainSocket) remind() { s.inbox.remind() }
+func (s *plainSocket) resignal() { s.inbox.resignal() }
 
 func (s *plainSocket) feed(ready func()) { s.inbox.feed(ready) }
 

@@ -58,14 +58,14 @@ func (s *batchSocket) push(to *neighbor, t *buffer.Train) bool {
 		return false
 	}
 	if messages == 1 {
-		tx.whole(to, t)
+		tx.addWhole(to, t)
 	} else {
 		tx.split(to, t, each)
 	}
 	return true
 }
 
-func (tx *transmitter) whole(to *neighbor, t *buffer.Train) {
+func (tx *transmitter) addWhole(to *neighbor, t *buffer.Train) {
 	at := len(tx.iovs)
 	end := uintptr(0) // end of the previous piece; adjacent memory extends that piece
 	for _, p := range t.Pieces {
@@ -77,7 +77,7 @@ func (tx *transmitter) whole(to *neighbor, t *buffer.Train) {
 			v := &tx.iovs[len(tx.iovs)-1]
 			v.SetLen(int(v.Len) + len(p))
 		} else {
-			tx.piece(p)
+			tx.addPiece(p)
 		}
 		end = start + uintptr(len(p))
 	}
@@ -100,7 +100,7 @@ func (tx *transmitter) split(to *neighbor, t *buffer.Train, each int) {
 				at++
 			}
 			n := min(left, len(rest))
-			tx.piece(rest[:n])
+			tx.addPiece(rest[:n])
 			rest = rest[n:]
 			left -= n
 		}
@@ -109,7 +109,7 @@ func (tx *transmitter) split(to *neighbor, t *buffer.Train, each int) {
 	}
 }
 
-func (tx *transmitter) piece(p []byte) {
+func (tx *transmitter) addPiece(p []byte) {
 	if len(p) == 0 {
 		return
 	}
@@ -191,7 +191,7 @@ func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE:
 		if m.count > 1 { // the real device cannot segment such trains
 			s.gso = false
-			s.tx.resplit(first)
+			s.tx.splitMessages(first)
 			return 0, nil
 		}
 		m.to.lost(m.count, DropTooBig)
@@ -202,8 +202,8 @@ func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 	return 1, nil
 }
 
-// resplit splits the messages from index first on into messages of one packet.
-func (tx *transmitter) resplit(first int) {
+// splitMessages splits the messages from index first on into messages of one packet.
+func (tx *transmitter) splitMessages(first int) {
 	old, iovs := tx.msgs, tx.iovs
 	tx.msgs = append(make([]message, 0, cap(old)), old[:first]...)
 	tx.iovs = make([]unix.Iovec, 0, len(iovs)+cap(iovs))

@@ -328,8 +328,8 @@ func (n *NAT) add(now clock.Time, m *mapping, remote endpoint, dir direction) (*
 // initialClass is the class of a protocol's new sessions from inside.
 var initialClass = [...]class{icmp: queries, tcp: transitory, udp: datagrams}
 
-// mapOut returns the mapping of a new session from inside.
-func (n *NAT) mapOut(inside, remote endpoint, protocol uint8) (*mapping, Verdict) {
+// outboundMapping returns the mapping of a new session from inside.
+func (n *NAT) outboundMapping(inside, remote endpoint, protocol uint8) (*mapping, Verdict) {
 	if m := n.mappings[pair(inside, endpoint{}, protocol)]; m != nil && m.forward {
 		return m, Translate
 	}

@@ -170,7 +170,7 @@ func (n *NAT) Outbound(now clock.Time, b []byte) (m Match, v Verdict) {
 		if o.reply {
 			return m, Untranslated
 		}
-		mp, v := n.mapOut(o.src, o.dst, o.protocol)
+		mp, v := n.outboundMapping(o.src, o.dst, o.protocol)
 		if v == Translate {
 			s, v = n.add(now, mp, o.dst, outbound)
 		}

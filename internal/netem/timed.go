@@ -95,7 +95,7 @@ func (o OnOff) Mean() float64 { return float64(o.Off) / float64(o.On+o.Off) }
 // Start implements Loss.
 func (o OnOff) Start(origin clock.Time, random *rand.Rand) LossFunc {
 	l := &onOff{OnOff: o, random: random, on: true}
-	l.until = origin.Add(l.lasts())
+	l.until = origin.Add(l.stateDuration())
 	return l.lose
 }
 
@@ -113,19 +113,19 @@ func (o *onOff) lose(now clock.Time, _ int) bool {
 	case past <= memory*lap:
 	case o.Poisson: // an exponential process does not depend on the past
 		o.on = o.random.Int64N(int64(lap)) < int64(o.On)
-		o.until = now.Add(o.lasts())
+		o.until = now.Add(o.stateDuration())
 	default:
 		o.until = o.until.Add(past - past%lap)
 	}
 	for o.until <= now {
 		o.on = !o.on
-		o.until = o.until.Add(o.lasts())
+		o.until = o.until.Add(o.stateDuration())
 	}
 	return !o.on
 }
 
-// lasts returns the duration of the state that has just started.
-func (o *onOff) lasts() time.Duration {
+// stateDuration returns the duration of the state that has just started.
+func (o *onOff) stateDuration() time.Duration {
 	mean := o.Off
 	if o.on {
 		mean = o.On

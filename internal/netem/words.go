@@ -125,7 +125,7 @@ func ParseWith(text string, read Reader) (Config, error) {
 		return Config{}, nil
 	}
 	for r.err == nil && r.at < len(r.words) {
-		r.part()
+		r.parsePart()
 	}
 	if r.err == nil {
 		r.finish()
@@ -189,7 +189,7 @@ func (r *reader) fail(w word, msg, want string) {
 	}
 }
 
-func (r *reader) part() {
+func (r *reader) parsePart() {
 	w := r.words[r.at]
 	r.at++
 	name := strings.ToLower(w.text)

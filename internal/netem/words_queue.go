@@ -54,9 +54,9 @@ var (
 		{"min", " N or BYTESkb", "red", (*reader).readMin},
 		{"max", " N or BYTESkb", "red", (*reader).readMax},
 		{"probability", " SHARE%", "red", func(r *reader, u string) {
-			r.queue.RED.MaxP = r.some(u)
+			r.queue.RED.MaxP = r.ratio(u)
 		}},
-		{"weight", " SHARE%", "red", func(r *reader, u string) { r.queue.RED.Weight = r.some(u) }},
+		{"weight", " SHARE%", "red", func(r *reader, u string) { r.queue.RED.Weight = r.ratio(u) }},
 		{"avpkt", " BYTES", "red", func(r *reader, u string) { r.queue.RED.Mean = r.bytes(u) }},
 		{"abrupt", "", "red", func(r *reader, _ string) { r.queue.RED.Abrupt = true }},
 		{"markall", "", "red", func(r *reader, _ string) { r.queue.RED.MarkAll = true }},
@@ -213,8 +213,8 @@ func (r *reader) threshold(usage, other string) int {
 	return n
 }
 
-// some parses a share, which must be above zero.
-func (r *reader) some(usage string) float64 {
+// ratio parses a share, which must be above zero.
+func (r *reader) ratio(usage string) float64 {
 	at := r.at
 	p := r.share(usage)
 	if r.err == nil && p == 0 {

@@ -155,7 +155,7 @@ func (n *Node) CheckNetwork(w *Network) error {
 // stackConfig completes the stack's configuration.
 func (n *Node) stackConfig() stack.Config {
 	cfg := n.cfg.Stack
-	cfg.Interfaces = n.stackFaces()
+	cfg.Interfaces = n.stackInterfaces()
 	cfg.TCP = n.tcpConfig()
 	start := n.Time.start.UTC()
 	cfg.TimeOfDay = start.Sub(start.Truncate(24*time.Hour)) - 1 // the stack's time starts at 1
@@ -201,8 +201,8 @@ func (n *Node) RestartRIP(now clock.Time) error {
 	return nil
 }
 
-// stackFaces returns the interfaces with their neighbors.
-func (n *Node) stackFaces() (list []stack.Interface) {
+// stackInterfaces returns the interfaces with their neighbors.
+func (n *Node) stackInterfaces() (list []stack.Interface) {
 	for i, face := range n.cfg.Stack.Interfaces {
 		// On a TUN device or a program's link any address may exist. Course nodes only use UDP
 		// links.

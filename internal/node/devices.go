@@ -204,7 +204,7 @@ func (ds *Devices) close() {
 func (ds *Devices) receiveBuffer() int {
 	size := maxReceiveBuffer
 	for _, d := range ds.list {
-		u, ok := bare(d).(realDevice)
+		u, ok := unimpaired(d).(realDevice)
 		if !ok {
 			continue
 		}
@@ -232,11 +232,11 @@ func (ds *Devices) Underneath(i int) string {
 	return ds.node.cfg.Links[i].String()
 }
 
-// Bare returns an interface's device without its impairments. Loop only.
-func (ds *Devices) Bare(i int) link.Device { return bare(ds.list[ds.byIface[i]]) }
+// Unimpaired returns an interface's device without its impairments. Loop only.
+func (ds *Devices) Unimpaired(i int) link.Device { return unimpaired(ds.list[ds.byIface[i]]) }
 
-// bare returns a device without its impairments.
-func bare(d link.Device) link.Device {
+// unimpaired returns a device without its impairments.
+func unimpaired(d link.Device) link.Device {
 	if i, ok := d.(*link.Impaired); ok {
 		return i.Unwrap()
 	}

@@ -23,7 +23,7 @@ func (t *Taps) setRecorded(segments int) {
 	for c := range t.flights.conns {
 		t.flights.end(c)
 	}
-	t.retap()
+	t.updateTap()
 }
 
 // record records a segment of an application's connection. Loop only.

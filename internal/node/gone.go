@@ -27,7 +27,7 @@ func (ds *Devices) takeDown(now clock.Time) {
 	}
 	for _, token := range ds.gone {
 		if ds.guest.device != nil && token == ds.guest.token {
-			ds.guestGone()
+			ds.removeGuest()
 		}
 		ds.blocked[token] = false // the descriptor is closed
 		for i, d := range ds.byIface {
@@ -44,7 +44,7 @@ func (ds *Devices) takeDown(now clock.Time) {
 
 // Problem returns the reason why packets cannot leave through an interface that is up, or "".
 func (ds *Devices) Problem(i int) string {
-	d, ok := bare(ds.list[ds.byIface[i]]).(*link.TUN)
+	d, ok := unimpaired(ds.list[ds.byIface[i]]).(*link.TUN)
 	l, name := &ds.node.cfg.Links[i], ds.node.FaceName(i)
 	switch {
 	case ok && d.Gone():
@@ -66,7 +66,7 @@ func (ds *Devices) Reopen(i int) error {
 	gone, down, ok, token := false, false, false, 0
 	err := ds.node.Ask(func(*stack.Stack, clock.Time) error {
 		token = ds.byIface[i]
-		if d, ok = bare(ds.list[token]).(*link.TUN); ok {
+		if d, ok = unimpaired(ds.list[token]).(*link.TUN); ok {
 			gone, down = d.Gone(), d.Down()
 		}
 		return nil
@@ -77,7 +77,7 @@ func (ds *Devices) Reopen(i int) error {
 	case !ok:
 		return nil
 	case down && !gone:
-		return ds.raise(d)
+		return ds.bringUp(d)
 	case !gone:
 		return nil
 	}
@@ -99,8 +99,8 @@ func (ds *Devices) Reopen(i int) error {
 	return err
 }
 
-// raise brings up the kernel's end of a TUN device and sets its routes again.
-func (ds *Devices) raise(d *link.TUN) error {
+// bringUp brings up the kernel's end of a TUN device and sets its routes again.
+func (ds *Devices) bringUp(d *link.TUN) error {
 	err := d.Raise()
 	return ds.node.Ask(func(*stack.Stack, clock.Time) error {
 		if err == nil && !d.Gone() {

@@ -77,8 +77,8 @@ func (ds *Devices) drainGuest() {
 	g.packets = g.packets[:0]
 }
 
-// guestGone removes a guest whose device was deleted.
-func (ds *Devices) guestGone() {
+// removeGuest removes the guest whose device was deleted.
+func (ds *Devices) removeGuest() {
 	ds.node.stack.SetGuest(nil)
 	ds.list[ds.guest.token] = nullDevice{}
 	ds.guest = guest{}

@@ -60,7 +60,7 @@ func (n *Node) iterate() {
 		n.Devices.Drain(now)
 		n.notifyAll(now)
 	}
-	n.Taps.settle(now)
+	n.Taps.endIteration(now)
 }
 
 // wait sleeps until there is something to do.

@@ -50,7 +50,7 @@ func (v *Neighbors) rebuild(now clock.Time) {
 	n, old := v.node, v.list
 	*v = Neighbors{node: n, next: v.next}
 	for _, d := range n.Devices.list {
-		if u, ok := bare(d).(*link.UDP); ok {
+		if u, ok := unimpaired(d).(*link.UDP); ok {
 			v.udps = append(v.udps, u)
 		}
 	}
@@ -59,7 +59,7 @@ func (v *Neighbors) rebuild(now clock.Time) {
 		if err != nil {
 			continue
 		}
-		u, ok := bare(n.Devices.list[n.Devices.byIface[i]]).(*link.UDP)
+		u, ok := unimpaired(n.Devices.list[n.Devices.byIface[i]]).(*link.UDP)
 		if !ok {
 			continue
 		}
@@ -285,7 +285,7 @@ func (v *Neighbors) kernels(now clock.Time) []control.Neighbor {
 
 // udp returns the current UDP address of a neighbor.
 func (v *Neighbors) udp(i int, addr netip.Addr, configured string) string {
-	d, ok := v.node.Devices.Bare(i).(realDevice)
+	d, ok := v.node.Devices.Unimpaired(i).(realDevice)
 	if !ok {
 		return configured
 	}

@@ -183,7 +183,7 @@ func (n *Node) shutdown() {
 	for o := range n.Packets.owners() {
 		o.Shut()
 	}
-	resetVir(n.stack, now)
+	resetVirSockets(n.stack, now)
 	for _, r := range n.stack.RIPs() {
 		r.Withdraw(now)
 	}

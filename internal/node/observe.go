@@ -29,7 +29,7 @@ func (t *Taps) observe(o *observe.Observer) error {
 	}
 	o.Begin(t.node.Time.Wall(t.node.Time.now()), len(t.node.cfg.Links), &t.backlog)
 	t.observers = append(t.observers, o)
-	t.retap()
+	t.updateTap()
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (t *Taps) unobserve(o *observe.Observer) {
 	}
 	t.observers = slices.Delete(t.observers, i, i+1)
 	o.End()
-	t.retap()
+	t.updateTap()
 }
 
 // Unobserve ends an observer.
@@ -143,7 +143,7 @@ const (
 	LinkQueueFull = "link's queue full"
 )
 
-func whyOf(r netem.Reason) string {
+func reasonOf(r netem.Reason) string {
 	if r == netem.Model {
 		return LostByLink
 	}
@@ -177,7 +177,7 @@ func (t *Taps) showDrop(i int, out bool, e *netem.Event) {
 	// When a node closes, its links deliver packets at once that were due later.
 	at := min(e.At, t.node.Time.now())
 	s := observe.Packet{
-		At: at, Iface: i, Out: out, Why: whyOf(e.Why), Late: out, Length: len(e.Data),
+		At: at, Iface: i, Out: out, Why: reasonOf(e.Why), Late: out, Length: len(e.Data),
 	}
 	t.show(&s, e.Data, [][]byte{e.Data})
 }

@@ -128,14 +128,14 @@ func (w *Reconfiguration) Abandon() {
 
 // Reconfigure makes the change. The caller must have set the node's network. Loop only.
 func (ds *Devices) Reconfigure(now clock.Time, w *Reconfiguration) error {
-	err := ds.node.stack.Reconfigure(now, ds.node.stackFaces())
+	err := ds.node.stack.Reconfigure(now, ds.node.stackInterfaces())
 	if err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	devices, old := w.fresh, map[link.Device]int{}
 	for i, token := range ds.byIface {
 		if on, was := w.place[i]; was {
-			devices[on] = bare(ds.list[token])
+			devices[on] = unimpaired(ds.list[token])
 			old[devices[on]] = token
 		}
 	}
@@ -232,7 +232,7 @@ func (ds *Devices) CloseSockets(stays, gone map[string]bool) (names []string) {
 		if name == "" || gone[name] || stays[ds.node.cfg.Links[i].String()] {
 			continue
 		}
-		d := bare(ds.list[token])
+		d := unimpaired(ds.list[token])
 		if _, udp := d.(*link.UDP); !udp && d != (nullDevice{}) {
 			continue
 		}

@@ -52,8 +52,8 @@ func Sent(f func(iface int, pieces [][]byte)) stack.Tap {
 	}
 }
 
-// retap enables the stack's tap while there are observers. Loop only.
-func (t *Taps) retap() {
+// updateTap enables the stack's tap while there are observers. Loop only.
+func (t *Taps) updateTap() {
 	if t.verbose.on() || t.observed() || t.node.cfg.Tap != nil {
 		t.node.stack.SetTap(t.tap)
 	} else {
@@ -64,7 +64,7 @@ func (t *Taps) retap() {
 
 // open starts the observers of the configuration.
 func (t *Taps) open() error {
-	t.retap()
+	t.updateTap()
 	for _, o := range t.node.cfg.Observers {
 		if err := t.observe(o); err != nil {
 			return err
@@ -99,9 +99,9 @@ func (t *Taps) due() clock.Time {
 	return t.sampler.flushAt
 }
 
-// settle ends an iteration. Observers receive the packets of the iteration, and old samples are
-// written.
-func (t *Taps) settle(now clock.Time) {
+// endIteration ends an iteration. Observers receive the packets of the iteration, and old samples
+// are written.
+func (t *Taps) endIteration(now clock.Time) {
 	if t.due().Due(now) {
 		t.sampler.flush()
 	}

@@ -39,7 +39,7 @@ func (t *Taps) SetVerbose(r control.Verbose) error {
 		for _, r := range t.node.stack.RIPs() {
 			r.Speaker().SetWatched(v.all)
 		}
-		t.retap()
+		t.updateTap()
 		return nil
 	})
 }

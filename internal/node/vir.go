@@ -50,8 +50,8 @@ func (vc *virCalls) changed() {
 	v.changed = make(chan struct{})
 }
 
-// resetVir resets the connections that are still open when the node closes.
-func resetVir(s *stack.Stack, now clock.Time) {
+// resetVirSockets resets the connections that are still open when the node closes.
+func resetVirSockets(s *stack.Stack, now clock.Time) {
 	var open []*tcp.Conn
 	for c := range s.TCP().Conns() {
 		if _, ok := c.Owner.(stack.VirSocketEnd); ok {

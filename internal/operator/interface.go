@@ -67,7 +67,7 @@ type counting interface {
 func (h *Requests) deviceInfo(i int, f *control.Interface) {
 	f.UDP, f.Problem = h.node.Devices.Underneath(i), h.node.Devices.Problem(i)
 	h.impairmentDrops(i, f)
-	device := h.node.Devices.Bare(i)
+	device := h.node.Devices.Unimpaired(i)
 	d, ok := device.(counting)
 	if !ok {
 		return
@@ -106,7 +106,7 @@ func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCo
 		if m := h.node.Devices.Impaired(i); m != nil {
 			m.Clear(i)
 		}
-		device := h.node.Devices.Bare(i)
+		device := h.node.Devices.Unimpaired(i)
 		if d, ok := device.(counting); ok {
 			h.cleared[i] = cleared{device, d.Counters(i)}
 		}
@@ -117,7 +117,7 @@ func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCo
 // forgetDevices removes the cleared counts of devices that are gone. Loop only.
 func (h *Requests) forgetDevices(clock.Time) {
 	for i, c := range h.cleared {
-		if c.device != h.node.Devices.Bare(i) {
+		if c.device != h.node.Devices.Unimpaired(i) {
 			delete(h.cleared, i)
 		}
 	}
@@ -138,7 +138,7 @@ func (h *Requests) setLink(
 	err = h.node.Ask(func(s *stack.Stack, now clock.Time) error {
 		before := s.Interfaces().Up(i)
 		s.SetUp(now, i, r.Up)
-		if d, ok := h.node.Devices.Bare(i).(*link.UDP); ok {
+		if d, ok := h.node.Devices.Unimpaired(i).(*link.UDP); ok {
 			d.SetUp(i, r.Up)
 		}
 		for _, f := range h.interfaces(s) {

@@ -144,7 +144,7 @@ func TestAReloadReleasesClosedSockets(t *testing.T) {
 	require.NoError(t, control.Order(t.Context(), n, control.ClearCounters{}))
 	var socket weak.Pointer[link.UDP]
 	require.NoError(t, n.Node.Call(func(*stack.Stack, clock.Time) error {
-		socket = weak.Make(n.Node.Devices.Bare(0).(*link.UDP))
+		socket = weak.Make(n.Node.Devices.Unimpaired(0).(*link.UDP))
 		return nil
 	}))
 	text = fmt.Sprintf(line, p[2], p[1])

@@ -213,7 +213,7 @@ func (p *port) validForVersion1(prefix netip.Prefix) bool {
 	if prefix.Bits() == 0 {
 		return true
 	}
-	natural := naturalBits(prefix.Addr())
+	natural := classBits(prefix.Addr())
 	if prefix.Bits() == natural {
 		return true
 	}
@@ -222,14 +222,14 @@ func (p *port) validForVersion1(prefix netip.Prefix) bool {
 		(prefix.Bits() == p.Addr.Bits() || prefix.Bits() == 32)
 }
 
-// inferred returns the prefix that a router on the link infers from an address without a mask. A
+// inferPrefix returns the prefix that a router on the link infers from an address without a mask. A
 // subnet of the link's own network has the link's mask. Other networks have the mask of their
 // class. An address with bits beyond that mask is a host (RFC 1058 §3.2).
-func (p *port) inferred(a netip.Addr) netip.Prefix {
+func (p *port) inferPrefix(a netip.Addr) netip.Prefix {
 	if a == netip.IPv4Unspecified() {
 		return netip.PrefixFrom(a, 0)
 	}
-	bits := naturalBits(a)
+	bits := classBits(a)
 	if home := netip.PrefixFrom(p.Addr.Addr(), bits).Masked(); home.Contains(a) {
 		bits = max(bits, p.Addr.Bits())
 	}
@@ -240,8 +240,8 @@ func (p *port) inferred(a netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// naturalBits returns the prefix length of an address's class.
-func naturalBits(a netip.Addr) int {
+// classBits returns the prefix length of an address's class.
+func classBits(a netip.Addr) int {
 	switch first := a.As4()[0]; {
 	case first < 128:
 		return 8

@@ -242,7 +242,7 @@ func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
 	}
 	addr := addrOf(w.Addr)
 	if w.Mask == 0 {
-		e.Prefix = g.port.inferred(addr) // RFC 2453 §4.3: without a mask, the prefix is inferred
+		e.Prefix = g.port.inferPrefix(addr) // RFC 2453 §4.3: without a mask, the prefix is inferred
 	} else {
 		bits, ok := prefixLength(w.Mask)
 		if !ok {
@@ -331,7 +331,7 @@ func (s *Speaker) metric(p *port, w *Entry2) uint32 {
 	if w.Family != familyIPv4 {
 		return Infinity
 	}
-	prefix := p.inferred(addrOf(w.Addr))
+	prefix := p.inferPrefix(addrOf(w.Addr))
 	if w.Mask != 0 {
 		bits, ok := prefixLength(w.Mask)
 		if !ok {

@@ -30,7 +30,7 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 		}
 		h.FragmentHeader = true
 		h.Src, h.Dst = l.ifs.list[i].zoned(h.Src), l.ifs.list[i].zoned(h.Dst)
-		if !l.fwd.whole(now, i, &h, whole) {
+		if !l.fwd.handleReassembled(now, i, &h, whole) {
 			l.deliver(now, i, &h, whole, payload)
 		}
 		l.flushTrain(now) // the train uses memory that reassembly reuses

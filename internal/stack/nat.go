@@ -130,16 +130,16 @@ func (fw *forwarder) translate(now clock.Time, i int, f *flow, h *ip.Header, b [
 	case nat.Untranslated, nat.Malformed, nat.Unsupported:
 		return false
 	case nat.Translate:
-		fw.inward(now, i, f, h, b, m)
+		fw.forwardInward(now, i, f, h, b, m)
 	default:
 		fw.ifs.dropOne(now, i, Inbound, natDrops[v], b)
 	}
 	return true
 }
 
-// inward forwards a packet to the inside host of a match. It translates the packet when it sends
-// it, so that an ICMP error quotes the packet as its sender has sent it.
-func (fw *forwarder) inward(
+// forwardInward forwards a packet to the inside host of a match. It translates the packet when it
+// sends it, so that an ICMP error quotes the packet as its sender has sent it.
+func (fw *forwarder) forwardInward(
 	now clock.Time, i int, f *flow, h *ip.Header, b []byte, m nat.Match,
 ) {
 	t := &fw.ifs.translators
@@ -172,7 +172,7 @@ func (fw *forwarder) hairpin(now clock.Time, i int, n *nat.NAT, h *ip.Header, b 
 		fw.ifs.dropOne(now, i, Inbound, natDrops[v], b)
 		return true
 	}
-	fw.inward(now, i, &flow{}, h, b, m)
+	fw.forwardInward(now, i, &flow{}, h, b, m)
 	return true
 }
 
@@ -193,9 +193,9 @@ func (fw *forwarder) passes(now clock.Time, i, out int, h *ip.Header, b []byte) 
 	return true
 }
 
-// whole handles a datagram that reassembly has completed. It returns false if it is for the router
-// itself.
-func (fw *forwarder) whole(now clock.Time, i int, h *ip.Header, b []byte) bool {
+// handleReassembled handles a datagram that reassembly has completed. It returns false if it is for
+// the router itself.
+func (fw *forwarder) handleReassembled(now clock.Time, i int, h *ip.Header, b []byte) bool {
 	if fw.ifs.translators.count == 0 || h.Is6() || fw.ifs.translators.matched {
 		return false
 	}

@@ -76,7 +76,7 @@ func (pr *Probers) output(now clock.Time) {
 			switch err := pr.send(now, &packet); {
 			case err == nil:
 			case errors.Is(err, ErrNoNeighbor):
-				p.Input(now, pr.noHost(&packet))
+				p.Input(now, pr.hostUnreachable(&packet))
 			case errors.Is(err, ErrTooBig):
 				p.Refused(now, err, pr.routing.MTUTo(packet.Dst))
 			default:
@@ -86,9 +86,9 @@ func (pr *Probers) output(now clock.Time) {
 	}
 }
 
-// noHost returns the answer to a probe whose destination is on a link but does not exist: host
-// unreachable from the node itself, as if ARP failed.
-func (pr *Probers) noHost(p *icmp.Packet) *icmp.Answer {
+// hostUnreachable returns the answer to a probe whose destination is on a link but does not exist:
+// host unreachable from the node itself, as if ARP failed.
+func (pr *Probers) hostUnreachable(p *icmp.Packet) *icmp.Answer {
 	a := &icmp.Answer{
 		Kind: p.Kind, ID: p.ID, Seq: p.Seq, Dst: p.Dst, From: p.Src,
 		Verdict: icmp.Unreachable, Type: icmp.TypeUnreachable, Code: icmp.CodeHost,

@@ -163,7 +163,7 @@ func (ss *Sockets) Find(local, remote netip.AddrPort) int {
 func (k *Socket) info(id int, info bool, now clock.Time) control.Socket {
 	c := control.Socket{SID: id, Local: k.Local(), Remote: k.Remote()}
 	if k.Listener != nil {
-		c.Remote = noPeer(c.Local)
+		c.Remote = unspecifiedPeer(c.Local)
 		c.State = StateName(tcp.StateListen)
 		c.RecvQ, c.SendQ = k.Listener.Queued(), k.Listener.Backlog()
 		return c

@@ -221,13 +221,13 @@ func (ds *Datagrams) HasRoom() bool { return ds.out.bytes < maxQueuedBytes/4 }
 func udpInfo(c control.Socket, u *udp.Socket) control.Socket {
 	c.State, c.RecvQ = "UDP", u.Rx().Len()
 	if !c.Remote.IsValid() {
-		c.Remote = noPeer(c.Local)
+		c.Remote = unspecifiedPeer(c.Local)
 	}
 	return c
 }
 
-// noPeer returns the unspecified address of a local address's family.
-func noPeer(local netip.AddrPort) netip.AddrPort {
+// unspecifiedPeer returns the unspecified address of a local address's family.
+func unspecifiedPeer(local netip.AddrPort) netip.AddrPort {
 	if local.Addr().Is6() {
 		return netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
 	}

@@ -41,7 +41,11 @@ var faults6 = []fault{
 	{mutant{"late-hop-by-hop", "the Hop-by-Hop Options header may be the second", extension, "if next == NextHopByHop {", "if false {", nil}, "internal/ip", "TestRFC8200_4_LaterHopByHop"},
 	{mutant{"forward-link-local", "a router forwards packets to link-local addresses", "internal/stack/forward.go", "|| h.Is6() && h.Dst.IsLinkLocalUnicast() {", "{", nil}, "internal/stack", "TestScreenedIPv6Addresses"},
 	{mutant{"error-about-error", "an ICMPv6 error is sent about an error", icmpError, "return t >= v6|128 && t != TypeRedirect6", "return t.Is6()", nil}, "internal/icmp", "TestRFC4443_2_4_MayReport"},
-	{mutant{"error-about-group", "an error is sent about a multicast packet", icmpError, "manyHosts(dst) && !(src.Is6() && r.toGroup())", "manyHosts(dst) && src.Is4()", nil}, "internal/stack", "TestRFC4443_2_4_ErrorsThatAreNotSent"},
+	{mutant{
+		"error-about-group", "an error is sent about a multicast packet", icmpError,
+		"isGroupOrBroadcast(dst) && !(src.Is6() && r.toGroup())",
+		"isGroupOrBroadcast(dst) && src.Is4()", nil,
+	}, "internal/stack", "TestRFC4443_2_4_ErrorsThatAreNotSent"},
 	{mutant{"error-length", "an error is longer than 1280 bytes", icmpError, "room := max(0, min(size, MaxPacket6)-ip6HeaderLen-HeaderLen)", "room := size", nil}, "internal/icmp", "TestRFC4443_3_Errors"},
 	{mutant{"ptb-1279", "a packet too big below 1280 lowers the path MTU", "internal/tcp/pathmtu.go", "return minPathMTU6, minPathMTU6, minPathMTU6", "return minPathMTU, minPathMTU6, minPathMTU6", nil}, "internal/tcp", "TestRFC8201_4_PacketTooBig"},
 	{mutant{"ptb-raises", "a packet too big raises the path MTU", "internal/stack/pathmtu.go", "if ps.get(now, dst, mtu) < mtu {", "if false {", nil}, "internal/stack", "TestRFC8201_4_ReportsThatChangeNothing"},

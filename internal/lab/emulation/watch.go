@@ -160,7 +160,7 @@ func (e *End) ended(ctx context.Context, err error) {
 func (e *End) drops() (n uint64) {
 	_ = e.Node.Call(func(*stack.Stack, clock.Time) error { // a closed node has no counters
 		for i := range e.Node.Faces() {
-			d, ok := e.Node.Devices.Bare(i).(interface{ Counters(id int) link.Counters })
+			d, ok := e.Node.Devices.Unimpaired(i).(interface{ Counters(id int) link.Counters })
 			if ok {
 				n += d.Counters(i).Drops[link.DropKernel]
 			}
