@@ -54,7 +54,7 @@ func TestAnErrorNamesTheCommand(t *testing.T) {
 }
 
 // A symbolic link with a name of mahimahi's stands for a command, not for the program.
-func TestHintsOfAMahimahiLink(t *testing.T) {
+func TestHintsOfAMahimahiSymlink(t *testing.T) {
 	was := os.Args[0]
 	defer func() { os.Args[0] = was }()
 	self, err := os.Executable()
@@ -65,7 +65,7 @@ func TestHintsOfAMahimahiLink(t *testing.T) {
 }
 
 // Hints and help contain the name by which the user called the program.
-func TestHintsHaveTheNameOfTheProgram(t *testing.T) {
+func TestHintsUseTheProgramsName(t *testing.T) {
 	program := filepath.Join(filepath.Dir(nodeProgram(t)), "tidepool")
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	call := func(words ...string) (stdout, stderr string, err error) {

@@ -17,7 +17,7 @@ import (
 )
 
 // With -c, the exit status of `ping` is the same as that of the ping in iputils.
-func TestTheStatusOfACommandIsItsPings(t *testing.T) {
+func TestPingExitStatus(t *testing.T) {
 	ports := testenv.FreePorts(t, 2)
 	file := filepath.Join(t.TempDir(), "A.lnx")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
@@ -69,7 +69,7 @@ func TestWarningsArePrinted(t *testing.T) {
 }
 
 // The error names the missing or unexpected argument.
-func TestAWordTooFewOrTooManyIsNamed(t *testing.T) {
+func TestMissingAndExtraArgumentsAreNamed(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"attach", "node attach: NODE is missing (see `node attach --help`)"},
 		{"net up", "node net up: FOLDER|FILE.lnx|FILE.net is missing"},
@@ -84,8 +84,8 @@ func TestAWordTooFewOrTooManyIsNamed(t *testing.T) {
 	}
 }
 
-// TestEveryErrorIsExplained checks that errors in one file do not hide errors in others.
-func TestEveryErrorIsExplained(t *testing.T) {
+// TestErrorsOfSeveralFilesArePrinted checks that errors in one file do not hide errors in others.
+func TestErrorsOfSeveralFilesArePrinted(t *testing.T) {
 	bad := lnx.Errors{{File: "a.net", Line: 1, Msg: "is wrong"}}
 	for _, tt := range []struct {
 		err  error

@@ -94,9 +94,9 @@ func (s *service) line(msg string) map[string]any {
 	return nil
 }
 
-// TestAServiceSpeaksWithItsManager checks the node's notifications in order: ready, alive,
+// TestServiceManagerNotifications checks the node's notifications in order: ready, alive,
 // reloading, ready, stopping.
-func TestAServiceSpeaksWithItsManager(t *testing.T) {
+func TestServiceManagerNotifications(t *testing.T) {
 	s := newService(t)
 	s.state("READY=1")
 	s.state("WATCHDOG=1")
@@ -127,7 +127,7 @@ func TestAServiceSpeaksWithItsManager(t *testing.T) {
 
 // After SIGTERM the node logs the connections that are still open when the grace period ends, but
 // not those that closed in time.
-func TestWhatSIGTERMAbandons(t *testing.T) {
+func TestSIGTERMLogsOpenConnections(t *testing.T) {
 	s := newService(t, "--grace", "100ms")
 	s.line("up")
 	op := control.Operator(s.op)
@@ -151,7 +151,7 @@ func TestWhatSIGTERMAbandons(t *testing.T) {
 }
 
 // The log level can change while the node runs.
-func TestTheLevelOfTheLog(t *testing.T) {
+func TestLogLevel(t *testing.T) {
 	s := newService(t, "--log-level", "warn")
 	s.state("READY=1")
 	op := control.Operator(s.op)
@@ -167,7 +167,7 @@ func TestTheLevelOfTheLog(t *testing.T) {
 
 // Every line of a JSON log is a record, including the first warnings about the file and the last
 // record about the signal. The record with the token appears at every level.
-func TestEveryLineOfALogOfJSONIsARecord(t *testing.T) {
+func TestJSONLogHasOneRecordPerLine(t *testing.T) {
 	s := newService(t, "--listen", "0", "--log-level", "error")
 	s.state("READY=1")
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
@@ -187,7 +187,7 @@ func TestEveryLineOfALogOfJSONIsARecord(t *testing.T) {
 }
 
 // The log of a daemon that cannot start has one record for each error.
-func TestWhatKeepsADaemonFromRunning(t *testing.T) {
+func TestDaemonLogsWhyItCannotStart(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "H.lnx")
 	require.NoError(t, os.WriteFile(file, []byte("wrong\nworse\n"), 0o600))

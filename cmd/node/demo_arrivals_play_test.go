@@ -32,7 +32,7 @@ func play(t *testing.T, window int, args ...string) string {
 
 // The receiver's segments follow the seventh and eighth steps of RFC 9293 §3.10.7.4, RFC 2018 §4
 // and RFC 2883 §4.
-func TestArrivalStories(t *testing.T) {
+func TestArrivalExplanations(t *testing.T) {
 	for name, story := range map[string]struct {
 		window int
 		args   []string

@@ -70,7 +70,7 @@ func TestDemoAsJSON(t *testing.T) {
 	assert.JSONEq(t, stdout, string(saved))
 }
 
-func TestDemoForPeople(t *testing.T) {
+func TestDemoAsText(t *testing.T) {
 	dir := t.TempDir()
 	stdout, stderr, err := runDemo(t,
 		"--bytes", "200000", "--loss", "0", "--keep", "--out", dir, "--pcap-snaplen", "0")
@@ -121,7 +121,7 @@ func TestDemoOfAnEmptyFile(t *testing.T) {
 	assert.Contains(t, stdout, `"sha256_match":true`)
 }
 
-func TestDemosExitStatus(t *testing.T) {
+func TestDemoExitStatus(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for _, c := range []struct {

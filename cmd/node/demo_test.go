@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-func TestDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
+func TestDemoRefusesInvalidFlags(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--bytes -1", "--bytes -1: must be 0 or more"},
 		{"--bytes many", `"many"`},
@@ -133,7 +133,7 @@ func TestLossBound(t *testing.T) {
 	assert.Zero(t, lossBound(2, 1360, 0))
 }
 
-func TestSumUp(t *testing.T) {
+func TestSummarize(t *testing.T) {
 	d := demo{demoOptions: demoOptions{bytes: 1000, loss: 2, seed: 7, out: "there"}}
 	r := d.summarize(demoMoved{
 		sent: control.Transfer{
@@ -217,7 +217,7 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-func TestLinesAreWholeHoweverTheyAreWritten(t *testing.T) {
+func TestStderrLinesAreWhole(t *testing.T) {
 	var got []string
 	l := lineWriter{tell: func(line []byte) error {
 		got = append(got, string(line))
@@ -233,7 +233,7 @@ func TestLinesAreWholeHoweverTheyAreWritten(t *testing.T) {
 	assert.Equal(t, "rest", got[len(got)-1], "the last line has no end")
 }
 
-func TestADeathSaysTheLastLines(t *testing.T) {
+func TestExitErrorHasTheLastLines(t *testing.T) {
 	c := child{name: "A"}
 	require.EqualError(t, c.exitError(), "node A stopped too early")
 	c.err = errors.New("exit status 2")
@@ -245,7 +245,7 @@ func TestADeathSaysTheLastLines(t *testing.T) {
 }
 
 // An end that knows only of a reset waits for the reason that the other end reports.
-func TestInquestPrefersTheReason(t *testing.T) {
+func TestCauseOfPrefersTheReason(t *testing.T) {
 	full := errors.New("no space left on device")
 	other := make(chan ending, 1)
 	require.NoError(t, causeOf(nil, other))

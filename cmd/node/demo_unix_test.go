@@ -77,7 +77,7 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-func TestDemoSaysWhichNodeDied(t *testing.T) {
+func TestDemoNamesTheNodeThatStopped(t *testing.T) {
 	for i, name := range []string{"A", "B", "C"} {
 		dir := t.TempDir()
 		c, complaints, pids := startDemo(t, dir)
@@ -103,7 +103,7 @@ func TestDemoShowsItsProgressOnATerminal(t *testing.T) {
 	}
 }
 
-func TestDemoSaysWhyTheFileDidNotFit(t *testing.T) {
+func TestDemoExplainsAFileThatIsTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	// ulimit -f limits the size of each file that a child process writes, in units of 1024 or 512
 	// bytes. The received copy exceeds the limit.

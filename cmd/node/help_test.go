@@ -72,7 +72,7 @@ func fileText(t *testing.T, path ...string) string {
 }
 
 // Tab completes the values of flags that accept one of a few keywords.
-func TestTabBehindFlags(t *testing.T) {
+func TestTabAfterFlags(t *testing.T) {
 	t.Parallel()
 	idle := "net serve --state " + t.TempDir() + " --json nope x y" // no network runs in this directory
 	for line, want := range map[string]string{

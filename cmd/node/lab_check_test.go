@@ -28,7 +28,7 @@ func checksOf(t *testing.T, args ...string) []string {
 
 // An argument that is not a preset's name selects all presets that begin with it. Presets without
 // expectations are left out, and each preset is checked once.
-func TestFamiliesAreChecked(t *testing.T) {
+func TestCheckOfPresetFamilies(t *testing.T) {
 	testenv.NeedNoRace(t)
 	assert.Equal(t, []string{"rmcat-5.1", "rmcat-5.2", "rmcat-5.4"},
 		checksOf(t, "rmcat-5.1", "rmcat-5")[:3])
@@ -58,7 +58,7 @@ func TestFamiliesAreChecked(t *testing.T) {
 // A report says which warm-up it excludes, prints sizes in readable units, and says how to repeat
 // the run: by the preset's name, or by a path relative to the report's folder. It never contains an
 // absolute path.
-func TestWhatAReportTells(t *testing.T) {
+func TestReportContents(t *testing.T) {
 	testenv.NeedLong(t)
 	t.Chdir(t.TempDir())
 	page := func(dir string) string {

@@ -14,7 +14,7 @@ import (
 
 // docs/lab.md lists exactly the experiments with expectations. CI runs them and checks the results
 // on the page.
-func TestThePageOfExperiments(t *testing.T) {
+func TestPageOfExperimentsIsComplete(t *testing.T) {
 	page, err := os.ReadFile("../../docs/lab.md")
 	require.NoError(t, err)
 	var there, want []string

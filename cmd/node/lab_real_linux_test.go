@@ -45,7 +45,7 @@ func running(pid int) bool {
 }
 
 // When a signal stops a real-time run, its processes exit too. A resumed run then succeeds.
-func TestNoProcessOfARealRunStays(t *testing.T) {
+func TestRealRunLeavesNoProcess(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "moment.yaml"), filepath.Join(folder, "dir")
 	require.NoError(t, os.WriteFile(file, []byte(moment), 0o600))

@@ -112,7 +112,7 @@ func TestRealAndVirtualTime(t *testing.T) {
 
 // An experiment that cannot run in real time fails before it writes any file, and the error gives
 // the line and column.
-func TestWhatCannotBePlayedInRealTime(t *testing.T) {
+func TestExperimentsThatCannotRunInRealTime(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	for _, c := range []struct {
 		args []string

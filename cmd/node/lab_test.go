@@ -70,7 +70,7 @@ func TestLabRun(t *testing.T) {
 }
 
 // The first example of the reference runs, and its expectations hold.
-func TestLabRunsTheReferencesFirstFile(t *testing.T) {
+func TestLabRunsTheFirstExampleOfTheReference(t *testing.T) {
 	t.Parallel()
 	ci.NeedLong(t)
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "EXPERIMENTS.md"))
@@ -88,7 +88,7 @@ func TestLabRunsTheReferencesFirstFile(t *testing.T) {
 }
 
 // The table of a single run shows counts as whole numbers, even if the flow did not finish.
-func TestLabCountsOfAHole(t *testing.T) {
+func TestLabCountsOfAnUnfinishedFlow(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "hole.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("name: hole\nduration: 4s\n"+

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALogTakesAFewRecordsOfACause checks that a log accepts a few records per second with one
+// TestLogLimitsRecordsPerCause checks that a log accepts a few records per second with one
 // cause. The log reports how many it dropped, even if no record follows.
-func TestALogTakesAFewRecordsOfACause(t *testing.T) {
+func TestLogLimitsRecordsPerCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		l := (&logFlags{format: "text"}).newLog(&out, "A")
@@ -39,9 +39,9 @@ func TestALogTakesAFewRecordsOfACause(t *testing.T) {
 	})
 }
 
-// TestALogFileIsBounded checks that the log keeps its newest records, without cutting one, and
+// TestLogFileIsBounded checks that the log keeps its newest records, without cutting one, and
 // lines that other writers append.
-func TestALogFileIsBounded(t *testing.T) {
+func TestLogFileIsBounded(t *testing.T) {
 	const most = 4096
 	path := filepath.Join(t.TempDir(), "A.log")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)

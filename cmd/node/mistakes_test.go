@@ -30,7 +30,7 @@ func ran(t *testing.T, args ...string) (int, string) {
 
 // Every command that reads a file reports all errors of the file at once, including those in the
 // arguments of impair.
-func TestAllMistakesAtOnce(t *testing.T) {
+func TestAllErrorsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "E.lnx")
 	require.NoError(t, os.WriteFile(file, []byte("interface if0 10.0.0.1/24 127.0.0.1:5000\n"+
@@ -60,7 +60,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 
 // A file with errors still counts as a neighbor. Validation does not report that its neighbors miss
 // it.
-func TestAFileThatIsWrong(t *testing.T) {
+func TestInvalidFileCountsAsNeighbor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -111,7 +111,7 @@ func TestPortsOfAPlan(t *testing.T) {
 
 // An address in use is not a usage error, whether a file or a flag contains the address: the exit
 // status is 1. If there is also a usage error, the exit status is 2.
-func TestAPlaceThatSomebodyHas(t *testing.T) {
+func TestAddressesInUse(t *testing.T) {
 	t.Parallel()
 	udp, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestFailuresAsJSON(t *testing.T) {
 }
 
 // If the path is not a node's file, the error names the command that accepts the path.
-func TestWhatIsNoNode(t *testing.T) {
+func TestPathsThatAreNotNodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plan := filepath.Join(dir, "p.net")
@@ -217,7 +217,7 @@ func TestWhatIsNoNode(t *testing.T) {
 }
 
 // The program rejects flags without the other flag that they need and flags with an invalid value.
-func TestFlagsThatMeanNothing(t *testing.T) {
+func TestInvalidFlagCombinations(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "A.lnx")
@@ -288,7 +288,7 @@ func TestTokens(t *testing.T) {
 }
 
 // The error for a file that is not a capture names the file and the expected format.
-func TestTraceOfNoCapture(t *testing.T) {
+func TestTraceOfAFileThatIsNotACapture(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.pcapng")
 	require.NoError(t, os.WriteFile(file, []byte("hello, this is no capture"), 0o600))
@@ -307,7 +307,7 @@ func TestVersion(t *testing.T) {
 }
 
 // After an unknown flag, Tab completes nothing and prints nothing.
-func TestTabBehindAWrongFlag(t *testing.T) {
+func TestTabAfterAnUnknownFlag(t *testing.T) {
 	t.Parallel()
 	for _, request := range []string{"__complete", "__completeNoDesc"} {
 		_, text := ran(t, request, "run", "-zz", "")

@@ -37,7 +37,7 @@ func loneFile(t *testing.T) string {
 	return path
 }
 
-func TestSignalsEndAScriptWithTheirStatus(t *testing.T) {
+func TestSignalsSetTheExitStatusOfAScript(t *testing.T) {
 	for signal, status := range map[syscall.Signal]int{
 		syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129,
 	} {
@@ -113,7 +113,7 @@ func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 
 // A command that only prints exits when its reader closes the pipe, even if the command has nothing
 // to print.
-func TestWhatOnlyShowsEndsWithItsReader(t *testing.T) {
+func TestCommandsEndWhenTheirReaderIsGone(t *testing.T) {
 	s := newService(t)
 	s.state("READY=1")
 	beside := loneFile(t)

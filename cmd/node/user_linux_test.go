@@ -46,9 +46,9 @@ func status(t *testing.T, path string) map[string]string {
 	return fields
 }
 
-// TestADaemonOfRootDropsItsPrivileges checks that a daemon drops its privileges in every thread,
+// TestRootDaemonDropsItsPrivileges checks that a daemon drops its privileges in every thread,
 // and that the user owns its files. The daemon rejects devices that a reload adds, and says why.
-func TestADaemonOfRootDropsItsPrivileges(t *testing.T) {
+func TestRootDaemonDropsItsPrivileges(t *testing.T) {
 	uid, gid := needsRoot(t)
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) //nolint:gosec // the user must be able to enter the folder
@@ -96,9 +96,9 @@ func TestADaemonOfRootDropsItsPrivileges(t *testing.T) {
 	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
 }
 
-// TestADaemonBecomesTheOwnerOfItsFolder checks that a daemon that root starts switches to the user
+// TestRootDaemonBecomesTheFoldersOwner checks that a daemon that root starts switches to the user
 // who owns its folder, unless --user is root.
-func TestADaemonBecomesTheOwnerOfItsFolder(t *testing.T) {
+func TestRootDaemonBecomesTheFoldersOwner(t *testing.T) {
 	uid, gid := needsRoot(t)
 	dir := t.TempDir()
 	require.NoError(t, os.Chown(dir, uid, gid))

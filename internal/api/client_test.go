@@ -56,8 +56,8 @@ func TestAClientIsAnOperator(t *testing.T) {
 	assert.Equal(t, []string{"A", "B"}, p.Nodes)
 }
 
-// TestErrorsKeepTheirMeaning checks that errors keep their type and text over HTTP.
-func TestErrorsKeepTheirMeaning(t *testing.T) {
+// TestErrorsSurviveHTTP checks that errors keep their type and text over HTTP.
+func TestErrorsSurviveHTTP(t *testing.T) {
 	b := newBed(t)
 	c := b.client(t, "A")
 	for _, request := range []any{
@@ -90,9 +90,9 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUnsupported)
 }
 
-// TestAPingThatIsStoppedTellsWhatItHas checks that a stopped ping returns its result so far, as it
+// TestStoppedPingReturnsItsResult checks that a stopped ping returns its result so far, as it
 // does without HTTP.
-func TestAPingThatIsStoppedTellsWhatItHas(t *testing.T) {
+func TestStoppedPingReturnsItsResult(t *testing.T) {
 	b := newBed(t)
 	ctx, stop := context.WithCancel(t.Context())
 	begun := false
@@ -113,8 +113,8 @@ func TestAPingThatIsStoppedTellsWhatItHas(t *testing.T) {
 	assert.Equal(t, "[]\n", string(body))
 }
 
-// TestARequestThatIsCanceled checks that canceling a request also cancels it at the node.
-func TestARequestThatIsCanceled(t *testing.T) {
+// TestCanceledRequest checks that canceling a request also cancels it at the node.
+func TestCanceledRequest(t *testing.T) {
 	waits := make(chan struct{})
 	ended := make(chan error, 1)
 	b := &bed{nodes: map[string]control.Operator{"A": asked(
@@ -138,8 +138,8 @@ type asked func(ctx context.Context, req any) (any, error)
 func (o asked) Do(ctx context.Context, req any) (any, error) { return o(ctx, req) }
 func (asked) Watch(func(control.Event)) (stop func())        { return func() {} }
 
-// TestACommandThatFailsInside checks that the server survives a command that panics.
-func TestACommandThatFailsInside(t *testing.T) {
+// TestCommandThatPanics checks that the server survives a command that panics.
+func TestCommandThatPanics(t *testing.T) {
 	b := &bed{nodes: map[string]control.Operator{"A": asked(
 		func(context.Context, any) (any, error) { panic("BUG: here") })}}
 	b.serve(t)
@@ -153,9 +153,9 @@ func TestACommandThatFailsInside(t *testing.T) {
 	assert.Contains(t, string(body), `"pid"`)
 }
 
-// TestFilesAreSeenFromTheClient checks that a relative path is relative to the client's working
+// TestPathsAreRelativeToTheClient checks that a relative path is relative to the client's working
 // directory.
-func TestFilesAreSeenFromTheClient(t *testing.T) {
+func TestPathsAreRelativeToTheClient(t *testing.T) {
 	t.Chdir(t.TempDir())
 	b := newBed(t)
 	require.NoError(t, os.WriteFile("sent", []byte("some text"), 0o600))
@@ -229,8 +229,8 @@ func TestEvents(t *testing.T) {
 	d.holds(t, "GET", "/v1/nodes/B/events", 200, typeLines, line)
 }
 
-// TestEveryEventComesBack checks that every event is decoded to its original value.
-func TestEveryEventComesBack(t *testing.T) {
+// TestEveryEventIsDecoded checks that every event is decoded to its original value.
+func TestEveryEventIsDecoded(t *testing.T) {
 	for _, e := range control.Events() {
 		text, err := document(e)
 		require.NoError(t, err)
@@ -240,9 +240,9 @@ func TestEveryEventComesBack(t *testing.T) {
 	assert.Nil(t, eventFrom("test", "{"))
 }
 
-// TestANodeThatIsGone checks that Lost reports the loss once, and that every later request fails
+// TestStoppedNode checks that Lost reports the loss once, and that every later request fails
 // with this error.
-func TestANodeThatIsGone(t *testing.T) {
+func TestStoppedNode(t *testing.T) {
 	socket := filepath.Join(shortFolder(t), "s")
 	c := NewClient(Endpoint{Socket: socket}, "A")
 	_, err := c.Do(t.Context(), control.About{})

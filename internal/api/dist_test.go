@@ -40,7 +40,7 @@ func TestThePageIsSmall(t *testing.T) {
 
 // The page loads nothing that the server's content security policy forbids, and nothing from
 // another host.
-func TestThePageIsWhole(t *testing.T) {
+func TestPageIsComplete(t *testing.T) {
 	text, err := fs.ReadFile(Page(), "index.html")
 	require.NoError(t, err)
 	html := string(text)

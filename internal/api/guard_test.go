@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNothingWithoutAToken checks that no path of the API answers a client without the token, with
+// TestEveryPathNeedsAToken checks that no path of the API answers a client without the token, with
 // any method.
-func TestNothingWithoutAToken(t *testing.T) {
+func TestEveryPathNeedsAToken(t *testing.T) {
 	d := newDoor(t)
 	paths := []string{"/nowhere", "/debug/pprof/", "//v1", "/v1/../v1", "/v1/nodes/A/"}
 	for path := range describe(t, openAPIDocument).paths {

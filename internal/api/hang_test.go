@@ -135,9 +135,9 @@ func request(t *testing.T, c net.Conn, text string, header ...string) *bufio.Rea
 	return bufio.NewReader(c)
 }
 
-// TestAClientThatHangs checks that the server disconnects clients that do not read their answer, do
+// TestHangingClient checks that the server disconnects clients that do not read their answer, do
 // not finish their request, or send nothing. It keeps no state of them.
-func TestAClientThatHangs(t *testing.T) {
+func TestHangingClient(t *testing.T) {
 	for _, as := range []string{typeEvents, typeLines} {
 		inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
 			c := at.dial()
@@ -215,9 +215,9 @@ func TestAClientThatHangs(t *testing.T) {
 	}
 }
 
-// TestANodeThatHangs checks that a node that does not answer is missing from the list of nodes, and
+// TestHangingNode checks that a node that does not answer is missing from the list of nodes, and
 // blocks no client.
-func TestANodeThatHangs(t *testing.T) {
+func TestHangingNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, s *Server) {
 		c := at.dial()
 		defer c.Close()
@@ -260,9 +260,9 @@ func TestANodeThatHangs(t *testing.T) {
 	})
 }
 
-// TestAPageLeftOpenOvernight checks that a page gets keep-alives all night, and then the next
+// TestKeepAlivesOfAnIdlePage checks that a page gets keep-alives all night, and then the next
 // event.
-func TestAPageLeftOpenOvernight(t *testing.T) {
+func TestKeepAlivesOfAnIdlePage(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
 		c := at.dial()
 		in := request(t, c, "GET /v1/nodes/A/events")
@@ -297,10 +297,10 @@ func TestAPageLeftOpenOvernight(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatSayNothing checks that idle connections do not exclude clients. The server
-// closes the oldest at once if there are many, and the others when their time to send a header is
-// over.
-func TestConnectionsThatSayNothing(t *testing.T) {
+// TestIdleConnectionsDoNotExcludeClients checks that idle connections do not exclude clients. The
+// server closes the oldest at once if there are many, and the others when their time to send a
+// header is over.
+func TestIdleConnectionsDoNotExcludeClients(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
 		began := time.Now()
 		var idle []net.Conn
@@ -323,8 +323,8 @@ func TestConnectionsThatSayNothing(t *testing.T) {
 	})
 }
 
-// TestACrowdOfClients checks that a client beyond the limit gets an error.
-func TestACrowdOfClients(t *testing.T) {
+// TestConnectionLimit checks that a client beyond the limit gets an error.
+func TestConnectionLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
 		ask := func() (net.Conn, int) {
 			c := at.dial()
@@ -352,8 +352,8 @@ func TestACrowdOfClients(t *testing.T) {
 	})
 }
 
-// TestTooManyAtOnce checks that requests beyond the limit are rejected and running ones continue.
-func TestTooManyAtOnce(t *testing.T) {
+// TestRequestLimit checks that requests beyond the limit are rejected and running ones continue.
+func TestRequestLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, s *Server) {
 		var open []net.Conn
 		for range maxRunning {

@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func TestASocketIsItsOwnersAlone(t *testing.T) {
+func TestSocketModeIs0600(t *testing.T) {
 	folder := shortFolder(t)
 	path := filepath.Join(folder, "s")
 	l, err := ListenUnix(t.Context(), path)
@@ -41,8 +41,8 @@ func TestASocketIsItsOwnersAlone(t *testing.T) {
 	assert.False(t, Answers(t.Context(), path))
 }
 
-// TestWhatACrashLeaves checks that a socket left by a crash refuses connections and is replaced.
-func TestWhatACrashLeaves(t *testing.T) {
+// TestSocketLeftByACrash checks that a socket left by a crash refuses connections and is replaced.
+func TestSocketLeftByACrash(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	require.NoError(t, err)
@@ -55,9 +55,9 @@ func TestWhatACrashLeaves(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestASocketThatWasReplaced checks that the previous owner does not remove a socket that has
+// TestReplacedSocketIsNotRemoved checks that the previous owner does not remove a socket that has
 // replaced its own.
-func TestASocketThatWasReplaced(t *testing.T) {
+func TestReplacedSocketIsNotRemoved(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
 	first, err := ListenUnix(t.Context(), path)
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestASocketThatWasReplaced(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
-func TestWhereASocketCannotBe(t *testing.T) {
+func TestInvalidSocketPaths(t *testing.T) {
 	folder := shortFolder(t)
 	file := filepath.Join(folder, "f")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -86,7 +86,7 @@ func TestWhereASocketCannotBe(t *testing.T) {
 	}
 }
 
-func TestAddressesThatAreRefused(t *testing.T) {
+func TestInvalidListenAddresses(t *testing.T) {
 	for address, says := range map[string]string{
 		"0.0.0.0:0":      "nothing is encrypted",
 		"192.0.2.1:80":   "use ssh -L",
@@ -102,8 +102,8 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestAuthorizationOverTCP checks that a client needs the token (RFC 6750 §2.1), and must address the
-// server by a name of this machine.
+// TestAuthorizationOverTCP checks that a client needs the token (RFC 6750 §2.1), and must address
+// the server by a name of this machine.
 func TestAuthorizationOverTCP(t *testing.T) {
 	l, err := ListenTCP(t.Context(), "0")
 	require.NoError(t, err)
@@ -160,9 +160,9 @@ func TestAuthorizationOverTCP(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// TestUnauthenticatedClientsKeepNoPlaces checks that the server disconnects an unauthenticated client, so that
-// it takes no authenticated client's place.
-func TestUnauthenticatedClientsKeepNoPlaces(t *testing.T) {
+// TestUnauthenticatedClientsDoNotUseUpTheLimit checks that the server disconnects an
+// unauthenticated client, so that it takes no authenticated client's place.
+func TestUnauthenticatedClientsDoNotUseUpTheLimit(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
 	l, err := ListenTCP(t.Context(), "0")
 	require.NoError(t, err)

@@ -91,9 +91,9 @@ func TestStream(t *testing.T) {
 	s.find("interfaces", `"up":false`)
 }
 
-// TestAPageThatSleepsLosesWhatIsOld checks that the queue of a slow reader is bounded and does not
+// TestSlowPageLosesOldEvents checks that the queue of a slow reader is bounded and does not
 // block the server.
-func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
+func TestSlowPageLosesOldEvents(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
 	defer s.Close()
 	h := &s.live
@@ -119,9 +119,9 @@ func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	assert.LessOrEqual(t, cap(h.events), 4*keptEvents)
 }
 
-// TestAPageThatComesBack checks that a page that reconnects gets the current state and only the
+// TestPageReconnects checks that a page that reconnects gets the current state and only the
 // events that it missed.
-func TestAPageThatComesBack(t *testing.T) {
+func TestPageReconnects(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
 	defer s.Close()
 	h := &s.live

@@ -499,9 +499,9 @@ func TestWrongRequests(t *testing.T) {
 	assert.NoFileExists(t, victim)
 }
 
-// TestEverySortHasAName checks that each sentinel of control has a name, so that a client can
-// restore it.
-func TestEverySortHasAName(t *testing.T) {
+// TestEverySentinelHasAProblemType checks that each sentinel of control has a name, so that a
+// client can restore it.
+func TestEverySentinelHasAProblemType(t *testing.T) {
 	for _, err := range control.Sentinels() {
 		p := problemOf(fmt.Errorf("there: %w", err))
 		assert.NotEqual(t, problemPath+failed, p.Type, "%v", err)

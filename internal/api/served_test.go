@@ -81,9 +81,9 @@ func TestTheStreamFollowsTheNodes(t *testing.T) {
 	}
 }
 
-// TestWhatRunsAtANodeThatGoes checks that requests at a removed node end with that reason, and
+// TestRequestsAtARemovedNode checks that requests at a removed node end with that reason, and
 // those at other nodes continue.
-func TestWhatRunsAtANodeThatGoes(t *testing.T) {
+func TestRequestsAtARemovedNode(t *testing.T) {
 	b := newBed(t)
 	testenv.Ask(t, b.nodes["A"], control.Listen{Port: 80})
 	k := testenv.Ask(t, b.nodes["B"], control.Connect{
@@ -127,9 +127,9 @@ func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 	assert.Contains(t, in.Text(), `"accepted"`)
 }
 
-// TestReplaceWhileItIsAsked checks that many clients can send requests and read while the nodes
+// TestReplaceDuringRequests checks that many clients can send requests and read while the nodes
 // change.
-func TestReplaceWhileItIsAsked(t *testing.T) {
+func TestReplaceDuringRequests(t *testing.T) {
 	b := newBed(t)
 	all := b.nodes
 	one := map[string]control.Operator{"A": all["A"]}

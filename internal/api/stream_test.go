@@ -45,9 +45,9 @@ func (b *bed) ping(t *testing.T, count int) {
 	})
 }
 
-// TestACaptureAsItIs checks that a GET returns a pcapng file that ends after count packets, with
+// TestRawCapture checks that a GET returns a pcapng file that ends after count packets, with
 // both directions, the interfaces' names and the number of missed packets.
-func TestACaptureAsItIs(t *testing.T) {
+func TestRawCapture(t *testing.T) {
 	b := newBed(t)
 	resp := b.open(t.Context(), t, "/v1/nodes/A/capture?filter=icmp&count=4", "")
 	assert.Equal(t, typeCapture, resp.Header.Get("Content-Type"))
@@ -100,9 +100,9 @@ func TestACaptureAsItIs(t *testing.T) {
 	assert.Contains(t, result, `"packets":4`)
 }
 
-// TestStreamsThatLookOn checks that a trace and samples of a connection arrive as lines and as
+// TestTraceAndSampleStreams checks that a trace and samples of a connection arrive as lines and as
 // events, as documented.
-func TestStreamsThatLookOn(t *testing.T) {
+func TestTraceAndSampleStreams(t *testing.T) {
 	b := newBed(t)
 	d := describe(t, openAPIDocument)
 	ask := func(req any, node string) any {
@@ -168,8 +168,8 @@ func TestStreamsThatLookOn(t *testing.T) {
 	assert.Equal(t, "result", names[len(names)-1])
 }
 
-// TestAReaderThatLeaves checks that its capture and its trace end when the reader disconnects.
-func TestAReaderThatLeaves(t *testing.T) {
+// TestReaderDisconnects checks that its capture and its trace end when the reader disconnects.
+func TestReaderDisconnects(t *testing.T) {
 	b := newBed(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	_ = b.open(ctx, t, "/v1/nodes/A/capture", "")
@@ -199,9 +199,9 @@ func packetBlocks(capture []byte) (n int) {
 	return n
 }
 
-// TestAClientRecords checks that a client receives a capture unchanged from its first packet on,
+// TestClientRecords checks that a client receives a capture unchanged from its first packet on,
 // and the statistics when the capture stops.
-func TestAClientRecords(t *testing.T) {
+func TestClientRecords(t *testing.T) {
 	b := newBed(t)
 	ctx, stop := context.WithCancel(t.Context())
 	begun, came := make(chan struct{}), make(chan struct{})

@@ -7,7 +7,7 @@ import (
 )
 
 // RFC 8259 §4: the names in an object should be unique.
-func TestWhatIsThereTwice(t *testing.T) {
+func TestDuplicateNames(t *testing.T) {
 	for document, want := range map[string]string{
 		`{}`: "", `[]`: "", `"a"`: "", `1`: "",
 		`{"a":1,"b":2}`:                   "",

@@ -17,9 +17,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestATransferThatIsStopped checks that both ends report that the transfer was stopped, whichever
+// TestStoppedTransfer checks that both ends report that the transfer was stopped, whichever
 // stops first. Neither suggests resuming, because the file is deleted.
-func TestATransferThatIsStopped(t *testing.T) {
+func TestStoppedTransfer(t *testing.T) {
 	b := newBed(t)
 	testenv.Ask(t, b.nodes["A"], control.Impair{Iface: "if0", Way: "out", Words: "rate 10mbit"})
 	var (

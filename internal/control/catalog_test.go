@@ -16,7 +16,7 @@ import (
 )
 
 // Every request and event of the package is in its lists, which the HTTP API is made from.
-func TestTheCatalogIsWhole(t *testing.T) {
+func TestCatalogIsComplete(t *testing.T) {
 	requests, events, sentinels := declared(t)
 	var listed []string
 	names, resources := map[string]bool{}, map[string]bool{}

@@ -49,7 +49,7 @@ func TestCallbacksStayOutOfTheJSON(t *testing.T) {
 	assert.JSONEq(t, `{"path":"f","addr":"","port":0}`, string(b))
 }
 
-func TestAZoneIsThatOfAnInterface(t *testing.T) {
+func TestZoneMustBeAnInterface(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ addr, links, want, problem string }{
 		{"10.0.0.1", "if0 if1", "10.0.0.1", ""},

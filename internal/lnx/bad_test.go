@@ -39,7 +39,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-func TestErrorsAreWithinReach(t *testing.T) {
+func TestErrorsAreFoundByErrorsAs(t *testing.T) {
 	_, err := lnx.Parse("x/R.lnx", []byte("interface if0 10.0.0.1/24 127.0.0.1:5000\nrouting rap\n"))
 	var one *lnx.Error
 	require.ErrorAs(t, err, &one)
@@ -53,7 +53,7 @@ func TestErrorsAreWithinReach(t *testing.T) {
 	assert.Len(t, all, 1)
 }
 
-func TestErrorsComeInTheOrderOfTheFile(t *testing.T) {
+func TestErrorsAreInFileOrder(t *testing.T) {
 	// The parser finds a neighbor outside its subnet only after all other errors.
 	_, err := lnx.Parse("R.lnx", []byte(
 		"interface if0 10.0.0.1/24 127.0.0.1:5000\n"+

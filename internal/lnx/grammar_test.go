@@ -333,7 +333,7 @@ func TestTUNAndAnotherLinkForward(t *testing.T) {
 }
 
 // A text that is not an .lnx file causes one error, not one for each line.
-func TestATextThatIsNoLnxFile(t *testing.T) {
+func TestTextThatIsNotAnLnxFile(t *testing.T) {
 	text := "# tidepool\n\nAn internet in one program.\nIts links are UDP sockets.\nGo is enough.\n"
 	_, errs := lnx.Read("README.md", []byte(text))
 	require.Len(t, errs, 1)

@@ -45,7 +45,7 @@ func readNetwork(t *testing.T, files []string) []*lnx.Config {
 	return configs
 }
 
-func TestNetworksAreRight(t *testing.T) {
+func TestNetworksAreValid(t *testing.T) {
 	for folder, files := range folders(t) {
 		t.Run(strings.TrimPrefix(folder, netsFolder+"/"), func(t *testing.T) {
 			assert.Empty(t, lnx.CheckNetwork(readNetwork(t, files)...))

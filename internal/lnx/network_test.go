@@ -92,7 +92,7 @@ B.lnx:3:1: note: no node of this network has the UDP address localhost:5003
 	}
 }
 
-func TestCheckNetworkTellsNotesFromMistakes(t *testing.T) {
+func TestCheckNetworkDistinguishesNotesFromErrors(t *testing.T) {
 	a, err := lnx.Parse("A.lnx", []byte(
 		"interface if0 10.0.0.1/24 127.0.0.1:5000\nneighbor 10.0.0.2 at 127.0.0.1:5001 via if0\n"))
 	require.NoError(t, err)

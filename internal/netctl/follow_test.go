@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARecordIsFollowed checks that Follow reports every change of the nodes, and nothing else.
-func TestARecordIsFollowed(t *testing.T) {
+// TestFollowReportsChanges checks that Follow reports every change of the nodes, and nothing else.
+func TestFollowReportsChanges(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A", "B"}})
 	synctest.Test(t, func(t *testing.T) {
 		n, err := s.Network("one")

@@ -29,8 +29,8 @@ func TestReusedProcessNumber(t *testing.T) {
 	require.EqualError(t, other.Wait(), "signal: killed", "and not by us before")
 }
 
-// TestAStartLeavesAnothersNumber starts a node that is already locked.
-func TestAStartLeavesAnothersNumber(t *testing.T) {
+// TestStartKeepsALockedPIDFile starts a node that is already locked.
+func TestStartKeepsALockedPIDFile(t *testing.T) {
 	if !locks {
 		return
 	}
@@ -48,8 +48,8 @@ func TestAStartLeavesAnothersNumber(t *testing.T) {
 	assert.Equal(t, 4711, pid)
 }
 
-// TestANodeThatRunsKeepsItsFolder checks a running node whose network was never recorded.
-func TestANodeThatRunsKeepsItsFolder(t *testing.T) {
+// TestRunningNodeKeepsItsFolder checks a running node whose network was never recorded.
+func TestRunningNodeKeepsItsFolder(t *testing.T) {
 	if !locks {
 		return
 	}

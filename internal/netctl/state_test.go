@@ -65,9 +65,9 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoNetwork)
 }
 
-// TestWhatIsNoNetwork checks that other files in the folder are ignored, and that a broken manifest
-// is an error.
-func TestWhatIsNoNetwork(t *testing.T) {
+// TestOtherFilesAreNotNetworks checks that other files in the folder are ignored, and that a broken
+// manifest is an error.
+func TestOtherFilesAreNotNetworks(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A"}})
 	require.NoError(t, os.MkdirAll(filepath.Join(s.root, "empty"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".x.lock"), nil, 0o600))
@@ -108,9 +108,9 @@ func TestOneCommandAtATime(t *testing.T) {
 	leave()
 }
 
-// TestAFolderThatIsMissing checks that a missing folder has no networks and that listing them does
+// TestMissingStateFolder checks that a missing folder has no networks and that listing them does
 // not create it.
-func TestAFolderThatIsMissing(t *testing.T) {
+func TestMissingStateFolder(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "none")
 	s, err := OpenState(root)
 	require.NoError(t, err)
@@ -128,8 +128,8 @@ func TestAFolderThatIsMissing(t *testing.T) {
 	assert.DirExists(t, root)
 }
 
-// TestAFolderOfOthers checks that a folder that other users can write to is rejected.
-func TestAFolderOfOthers(t *testing.T) {
+// TestStateFolderWritableByOthers checks that a folder that other users can write to is rejected.
+func TestStateFolderWritableByOthers(t *testing.T) {
 	if !locks {
 		return // the mode of a file does not show its owner on this system
 	}
@@ -145,9 +145,9 @@ func TestAFolderOfOthers(t *testing.T) {
 	require.ErrorContains(t, err, "it is not a folder")
 }
 
-// TestTheEndOfALog checks that lastLogLines returns at most the requested number of lines of a log of
-// any length.
-func TestTheEndOfALog(t *testing.T) {
+// TestLastLogLines checks that lastLogLines returns at most the requested number of lines of a log
+// of any length.
+func TestLastLogLines(t *testing.T) {
 	n := &Network{dir: t.TempDir()}
 	assert.Empty(t, n.process("A").lastLogLines(3, 0).lines)
 	require.NoError(t, os.WriteFile(n.process("A").log(), []byte("one\ntwo\nthree\nfour\n\n"), 0o600))
@@ -164,9 +164,9 @@ func TestTheEndOfALog(t *testing.T) {
 	assert.Less(t, len(last[0]), logTail)
 }
 
-// TestTheDumpOfACrash checks that the cause of a crash is found at the start of a long dump, and
+// TestCrashDump checks that the cause of a crash is found at the start of a long dump, and
 // that a crash before a restart is not reported.
-func TestTheDumpOfACrash(t *testing.T) {
+func TestCrashDump(t *testing.T) {
 	n := &Network{dir: t.TempDir()}
 	const up = "time=2026-11-22T11:36:07.135Z level=INFO msg=up node=A\n"
 	dump := "panic: it broke\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:7 +0x1\n" +
@@ -190,9 +190,9 @@ func TestTheDumpOfACrash(t *testing.T) {
 	assert.Equal(t, strings.TrimSpace(up), got.lines[1])
 }
 
-// TestLogsOfTheDead checks that logs of crashed nodes stay after their network is stopped, and are
-// deleted when it starts again.
-func TestLogsOfTheDead(t *testing.T) {
+// TestLogsOfCrashedNodes checks that logs of crashed nodes stay after their network is stopped, and
+// are deleted when it starts again.
+func TestLogsOfCrashedNodes(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A", "B", "C"}})
 	n, err := s.Network("one")
 	require.NoError(t, err)
@@ -215,9 +215,9 @@ func TestLogsOfTheDead(t *testing.T) {
 	assert.NoFileExists(t, n.process("A").log())
 }
 
-// TestLocksAreSwept checks that the holder of a lock removes the lock's file, and that a command
-// takes over the file of a killed one.
-func TestLocksAreSwept(t *testing.T) {
+// TestLockFilesAreRemoved checks that the holder of a lock removes the lock's file, and that a
+// command takes over the file of a killed one.
+func TestLockFilesAreRemoved(t *testing.T) {
 	s := state(t, nil)
 	path := filepath.Join(s.root, ".one.lock")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))

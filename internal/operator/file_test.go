@@ -37,7 +37,7 @@ func TestImpairmentOfAFile(t *testing.T) {
 }
 
 // An impair line that cannot be parsed is an error with its position in the file.
-func TestWrongWordsOfAFile(t *testing.T) {
+func TestInvalidImpairLines(t *testing.T) {
 	text := "interface if0 10.0.0.1/24 127.0.0.1:1\nimpair if0 delay 1s  lss 2%\n" +
 		"impair if0 both off\n"
 	cfg, err := lnx.Parse("x.lnx", []byte(text[:len(text)-len("impair if0 both off\n")]))

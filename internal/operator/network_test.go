@@ -18,7 +18,7 @@ import (
 )
 
 // The stack gets the file's settings of ICMP and IP.
-func TestTheKnobsOfAFile(t *testing.T) {
+func TestSettingsOfAFile(t *testing.T) {
 	assert.Equal(t, stack.Knobs{}, internetKnobs(&lnx.Config{}))
 	cfg, err := lnx.Parse("A.lnx", []byte(`interface if0 10.0.0.1/24 127.0.0.1:5000
 icmp rate off
@@ -47,7 +47,7 @@ ip reassembly-bytes 1000000
 
 // Open closes the devices after any error, because the caller cannot know whether they were opened
 // before it.
-func TestOpenClosesTheDevicesOfAWrongConfig(t *testing.T) {
+func TestOpenClosesDevicesAfterAnError(t *testing.T) {
 	const right = "interface if0 10.0.0.1/24 127.0.0.1:1\n"
 	for text, snaplen := range map[string]int{
 		right + "impair if0 delay 1s lss 2%\n":                0,
@@ -68,7 +68,7 @@ func TestOpenClosesTheDevicesOfAWrongConfig(t *testing.T) {
 }
 
 // A node runs the protocols of the address families that its interfaces have. RIPng gets no keys.
-func TestTheDialectsOfAFile(t *testing.T) {
+func TestRIPDialectsOfAFile(t *testing.T) {
 	const v4, v6 = "interface if0 10.0.0.1/24 127.0.0.1:5000\n", "interface if1 2001:db8::1/64 127.0.0.1:5001\n"
 	for _, tt := range []struct {
 		text, v4, v6 string

@@ -24,7 +24,7 @@ func start(t *testing.T, cfg node.Config, name, text string) *operator.Node {
 }
 
 // A port in use is an error with its position in the file, and the node is not opened.
-func TestAPortOfAFileThatIsTaken(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	taken := listenHere(t)
 	p := testenv.FreePorts(t, 1)
 	text := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\nexpose 80 3000\n"+

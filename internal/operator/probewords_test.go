@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// The texts are those of iputils and traceroute, for the messages of RFC 792, RFC 1812 §5.2.7.1 and RFC 4443
-// §3.1.
-func TestTheWordsOfICMP(t *testing.T) {
+// The texts are those of iputils and traceroute, for the messages of RFC 792, RFC 1812 §5.2.7.1 and
+// RFC 4443 §3.1.
+func TestTextsOfICMPErrors(t *testing.T) {
 	for _, tt := range []struct {
 		a           icmp.Answer
 		words, mark string

@@ -11,7 +11,7 @@ import (
 )
 
 // The limit of the kernel's connection follows from its state.
-func TestLimitOfAProgram(t *testing.T) {
+func TestSendLimitOfAProgram(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]control.Info{
 		"recovery": {CAState: "loss", Unacked: 3},

@@ -48,7 +48,7 @@ func reload(t *testing.T, n *operator.Node) control.Reloaded {
 }
 
 // A reload applies the changes in the file, and a connection stays open.
-func TestAReloadChangesWhatTheFileSays(t *testing.T) {
+func TestReloadAppliesChanges(t *testing.T) {
 	p := testenv.FreePorts(t, 2)
 	links := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n"
 	text := fmt.Sprintf(links, 1, p[0], 2, p[1])
@@ -100,7 +100,7 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 
 // A reload takes every field of a file's TCP settings, or reports that it needs a restart. It keeps
 // the settings that the file does not change.
-func TestAReloadTakesEveryTCPSetting(t *testing.T) {
+func TestReloadAppliesEveryTCPSetting(t *testing.T) {
 	p := testenv.FreePorts(t, 1)
 	text := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n", p[0])
 	file := testenv.ParseNode(t, "A", text)
@@ -136,7 +136,7 @@ func TestAReloadTakesEveryTCPSetting(t *testing.T) {
 }
 
 // A socket that a reload closes is released, even if its counters were cleared before.
-func TestAReloadReleasesClosedSockets(t *testing.T) {
+func TestReloadReleasesClosedSockets(t *testing.T) {
 	p := testenv.FreePorts(t, 3)
 	line := "interface if0 10.0.0.1/24 127.0.0.1:%d\nneighbor 10.0.0.2 at 127.0.0.1:%d via if0\n"
 	text := fmt.Sprintf(line, p[0], p[1])
@@ -173,7 +173,7 @@ func tcpPort(t *testing.T) int {
 }
 
 // A reload that fails changes nothing.
-func TestAReloadThatCannotBe(t *testing.T) {
+func TestFailedReloadChangesNothing(t *testing.T) {
 	p := testenv.FreePorts(t, 3)
 	base := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", p[0], p[1])
@@ -222,7 +222,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 }
 
 // A reload of RIP announces a new prefix and relearns the same routes.
-func TestAReloadOfRIP(t *testing.T) {
+func TestReloadOfRIP(t *testing.T) {
 	p := testenv.FreePorts(t, 3)
 	text := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
 		"routing rip\nrip advertise-to 10.0.0.%d\n"
@@ -250,7 +250,7 @@ func TestAReloadOfRIP(t *testing.T) {
 }
 
 // A running capture includes the interfaces that a reload adds.
-func TestACaptureKnowsOfANewInterface(t *testing.T) {
+func TestCaptureIncludesNewInterfaces(t *testing.T) {
 	p := testenv.FreePorts(t, 4)
 	const link = "interface if%d 10.%[1]d.0.%d/24 127.0.0.1:%d\n" +
 		"neighbor 10.%[1]d.0.%[4]d at 127.0.0.1:%[5]d via if%[1]d\n"

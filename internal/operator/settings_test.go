@@ -17,7 +17,7 @@ import (
 )
 
 // Writing the shown value of a setting succeeds and changes nothing.
-func TestWhatIsShownCanBeWritten(t *testing.T) {
+func TestShownSettingsCanBeWritten(t *testing.T) {
 	s, err := stack.New(1, stack.Config{
 		Interfaces: []stack.Interface{{Name: "if0", Addr: netip.MustParsePrefix("10.0.0.1/24")}},
 		Rand:       rand.New(rand.NewPCG(1, 1)),
@@ -54,7 +54,7 @@ var free = map[string]bool{"tcp.congestion": true, "tcp.recovery": true, "tcp.mt
 
 // A prefix of a key shows all settings that have it, in their order. An unknown prefix is an error
 // that lists all keys.
-func TestABeginningOfAKeyShowsAllThatHaveIt(t *testing.T) {
+func TestShowAcceptsAPrefix(t *testing.T) {
 	list, err := showSettings(&node.Knobs{Knobs: tcp.Knobs{NoDelay: true}}, "tcp.n")
 	require.NoError(t, err)
 	require.Len(t, list, 1)

@@ -49,7 +49,7 @@ func next(t *testing.T, events <-chan control.Event) control.Event {
 	}
 }
 
-func TestOperatorsTalkByDatagrams(t *testing.T) {
+func TestUDPBetweenOperators(t *testing.T) {
 	a, b := two(t)
 	hear := watch(t, a)
 	answer := watch(t, b)
@@ -95,7 +95,7 @@ func TestOperatorsTalkByDatagrams(t *testing.T) {
 }
 
 // Operators may send broadcasts.
-func TestOperatorsTalkToAll(t *testing.T) {
+func TestUDPBroadcastByOperators(t *testing.T) {
 	a, b := two(t)
 	hear := watch(t, a)
 	testenv.Ask(t, a, control.ListenUDP{Port: 53})
@@ -106,7 +106,7 @@ func TestOperatorsTalkToAll(t *testing.T) {
 	}
 }
 
-func TestOperatorsDatagramsAreBounded(t *testing.T) {
+func TestUDPSocketsOfOperatorsAreBounded(t *testing.T) {
 	a, _ := two(t)
 	for i := range maxTalks {
 		testenv.Ask(t, a, control.ListenUDP{Port: uint16(1000 + i)})

@@ -191,7 +191,7 @@ func TestForwardsPassResetsOn(t *testing.T) {
 }
 
 // A reset after a FIN ends the flow, even if the other end sends nothing that would show it.
-func TestAResetBehindAFINEndsTheFlow(t *testing.T) {
+func TestResetAfterFINEndsTheFlow(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not tell")
 	}
@@ -215,7 +215,7 @@ func TestAResetBehindAFINEndsTheFlow(t *testing.T) {
 }
 
 // Data that a service sent before it died arrives first, and then the reset.
-func TestAServiceThatDiesInTheMiddle(t *testing.T) {
+func TestServiceResetsMidStream(t *testing.T) {
 	everyWay(t, func(t *testing.T, fw *portforward.Forward, by, heard closing) {
 		said := make([]byte, 1<<20)
 		fill(said)
@@ -278,7 +278,7 @@ func everyWay(t *testing.T, check func(t *testing.T, fw *portforward.Forward, by
 
 // A server answers and resets the connection because it has not read everything: the answer
 // arrives.
-func TestWhatWasSaidBeforeAResetIsHeard(t *testing.T) {
+func TestDataBeforeAResetArrives(t *testing.T) {
 	fw, l := published(t)
 	client, server := through(t, fw, l)
 	_, err := client.Write([]byte("a long upload"))
@@ -299,7 +299,7 @@ func TestWhatWasSaidBeforeAResetIsHeard(t *testing.T) {
 }
 
 // A slow reader slows its writer, and only the buffers of the two connections fill.
-func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
+func TestSlowReaderSlowsItsWriter(t *testing.T) {
 	t.Parallel()
 	fw, l := published(t)
 	client, server := through(t, fw, l)
@@ -346,7 +346,7 @@ func TestAResetEndsAFlowWhoseReaderHangs(t *testing.T) {
 }
 
 // A reader gets everything after a pause that is longer than stallCheck.
-func TestAReaderThatPausesGetsAll(t *testing.T) {
+func TestPausedReaderGetsEverything(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, _ *portforward.Forward, by, heard closing) {
 		said := stuff(t, by)
@@ -414,7 +414,7 @@ func TestNoServiceBehindAForward(t *testing.T) {
 }
 
 // A client's reset or FIN ends the dial to the virtual host, even with data unread.
-func TestAClientThatLeavesEndsItsDial(t *testing.T) {
+func TestDisconnectedClientEndsItsDial(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux: elsewhere what was said hides the FIN behind it")
 	}
@@ -507,7 +507,7 @@ func TestForwardsThatCannotOpen(t *testing.T) {
 }
 
 // Closing a node resets the connections through its forwards.
-func TestClosingANodeClosesItsForwards(t *testing.T) {
+func TestNodeCloseClosesForwards(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	fw, l := publishedTo(t, a, b)
 	client, server := through(t, fw, l)
@@ -705,7 +705,7 @@ type udpConn struct{ *net.UDPConn }
 func (u *udpConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
 // A splice forwards every port to this machine, and refuses what this machine refuses.
-func TestSpliceLeadsEveryPortHere(t *testing.T) {
+func TestSpliceForwardsEveryPort(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	fw, err := b.Forwards.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
 	require.NoError(t, err)
@@ -757,7 +757,7 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 }
 
 // The error about a port in use names the forward that uses it.
-func TestThePortForwardThatHasAPort(t *testing.T) {
+func TestPortInUseNamesTheForward(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	fw, _ := publishedTo(t, a, b)
 	at, err := netip.ParseAddrPort(fw.Addr().String())

@@ -72,7 +72,7 @@ func heard(t *testing.T, service *net.UDPConn) string {
 }
 
 // A socket that takes long to open delays only its own flow, whose datagrams wait in order.
-func TestASocketThatIsLongInOpening(t *testing.T) {
+func TestSlowSocketDelaysOnlyItsFlow(t *testing.T) {
 	come, dials, service, g := slowly(t)
 	come <- came{"slow 0", 1}
 	slow := <-dials
@@ -93,7 +93,7 @@ func TestASocketThatIsLongInOpening(t *testing.T) {
 }
 
 // A socket that cannot be opened is tried again with the next datagram.
-func TestASocketThatCannotBeOpened(t *testing.T) {
+func TestFailedSocketIsRetried(t *testing.T) {
 	come, dials, service, g := slowly(t)
 	come <- came{"lost", 1}
 	<-dials <- control.ErrRefused
@@ -107,7 +107,7 @@ func TestASocketThatCannotBeOpened(t *testing.T) {
 }
 
 // After a socket could not be opened, its datagram is dropped.
-func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
+func TestDatagramIsDroppedAfterASocketFails(t *testing.T) {
 	_, dials, _, g := slowly(t)
 	f, err := g.of(receivedDatagram{from: netip.AddrPortFrom(loopback, 1)})
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
 }
 
 // Of the datagrams that wait for a socket, the first maxWaiting bytes are kept.
-func TestWhatWaitsForASocketIsBounded(t *testing.T) {
+func TestWaitingDatagramsAreBounded(t *testing.T) {
 	come, dials, service, g := slowly(t)
 	big := string(make([]byte, 32<<10))
 	for i := range 2 * maxWaiting / len(big) {

@@ -234,7 +234,7 @@ const (
 
 const routeAdd = "route add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC]"
 
-func TestWrongLinesAskNothing(t *testing.T) {
+func TestInvalidLinesSendNoRequest(t *testing.T) {
 	for _, tt := range []struct{ line, text, use string }{
 		{"bogus", "no command \"bogus\"; `help` lists all commands", ""},
 		{"intrfaces", `no command "intrfaces"; did you mean interfaces?`, ""},
@@ -389,9 +389,9 @@ func TestWrongLinesAskNothing(t *testing.T) {
 	}
 }
 
-// TestErrorsForPeople checks that the node's errors are printed without internal terms, and with
+// TestErrorsHaveAdvice checks that the node's errors are printed without internal terms, and with
 // advice.
-func TestErrorsForPeople(t *testing.T) {
+func TestErrorsHaveAdvice(t *testing.T) {
 	var answer error
 	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
 		if show, ok := req.(control.Show); ok && show.Key == "" {
@@ -453,7 +453,7 @@ func TestErrorsForPeople(t *testing.T) {
 	}
 }
 
-func TestTheNodesErrorsCarryTheCommand(t *testing.T) {
+func TestNodeErrorsNameTheCommand(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	err := s.Execute(t.Context(), "s 9 text")
 	require.EqualError(t, err, "s: 9: no such socket; `ls` lists them")
@@ -461,7 +461,7 @@ func TestTheNodesErrorsCarryTheCommand(t *testing.T) {
 	assert.Equal(t, 1, ExitCode(err))
 }
 
-func TestNothingIsNoError(t *testing.T) {
+func TestEmptyLinesAreNotErrors(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	for _, line := range []string{"", "   ", "# a comment", "\t# another", "\r"} {
 		require.NoError(t, s.Execute(t.Context(), line))
@@ -469,7 +469,7 @@ func TestNothingIsNoError(t *testing.T) {
 	assert.Empty(t, s.node.requests())
 }
 
-func TestAPanicIsAnErrorOfItsLine(t *testing.T) {
+func TestPanicBecomesAnError(t *testing.T) {
 	node := &fake{do: func(context.Context, any) (any, error, bool) { panic("BUG: tcp: lost") }}
 	s := open(t, &fake{}, Config{})
 	s.env.op = node
@@ -480,7 +480,7 @@ func TestAPanicIsAnErrorOfItsLine(t *testing.T) {
 		"recvfile out: BUG: this command panicked (the node continues): BUG: tcp: lost")
 }
 
-func TestInterruptEndsTheCommandThatRuns(t *testing.T) {
+func TestInterruptStopsTheRunningCommand(t *testing.T) {
 	blocked := make(chan struct{})
 	node := &fake{do: func(ctx context.Context, req any) (any, error, bool) {
 		if _, ok := req.(control.Read); !ok {
@@ -502,7 +502,7 @@ func TestInterruptEndsTheCommandThatRuns(t *testing.T) {
 	assert.Equal(t, 130, ExitCode(ErrInterrupted))
 }
 
-func TestSleepEndsByItselfAndByItsContext(t *testing.T) {
+func TestSleep(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	require.NoError(t, s.Execute(t.Context(), "sleep 1ms"))
 	require.NoError(t, s.Execute(t.Context(), "sleep 0.001"))
@@ -512,7 +512,7 @@ func TestSleepEndsByItselfAndByItsContext(t *testing.T) {
 }
 
 // A script stops at a page that does not exist.
-func TestFetchFailsAsItsServerDoes(t *testing.T) {
+func TestFetchFailsForHTTPErrors(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	err := s.Execute(t.Context(), "fetch 10.0.0.1/missing")
 	require.EqualError(t, err, "fetch: 10.0.0.1/missing: HTTP error: 404 Not Found")
@@ -520,7 +520,7 @@ func TestFetchFailsAsItsServerDoes(t *testing.T) {
 	assert.Contains(t, s.out.String(), "404 Not Found, 26 bytes")
 }
 
-func TestEveryReadOutHasJSON(t *testing.T) {
+func TestEveryListHasJSON(t *testing.T) {
 	for _, line := range []string{
 		"interfaces", "neighbors", "routes", "sockets -i", "lossyforward", "impair", "impair if0 off", "lossy", "window 1",
 		"accept 80", "connect 10.0.0.1 80", "recv 1 5", "cc 1 reno", "show", "set a b", "pcap stop",

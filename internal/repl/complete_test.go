@@ -79,8 +79,8 @@ func TestTabReplacesTheLastWord(t *testing.T) {
 	assert.Equal(t, 1, length)
 }
 
-// TestTabBehindAWrongFlag checks that Tab completes nothing and prints nothing into the prompt.
-func TestTabBehindAWrongFlag(t *testing.T) { //nolint:paralleltest // it replaces the process's stderr
+// TestTabAfterAnUnknownFlag checks that Tab completes nothing and prints nothing into the prompt.
+func TestTabAfterAnUnknownFlag(t *testing.T) { //nolint:paralleltest // it replaces stderr
 	said, err := os.CreateTemp(t.TempDir(), "")
 	require.NoError(t, err)
 	defer said.Close()
@@ -105,8 +105,8 @@ func TestTabBehindAWrongFlag(t *testing.T) { //nolint:paralleltest // it replace
 	assert.Zero(t, info.Size(), "it is in the midst of the prompt")
 }
 
-// TestQuotesThatStayOpen checks that the error names the open quote, also in a command's name.
-func TestQuotesThatStayOpen(t *testing.T) {
+// TestUnclosedQuotes checks that the error names the open quote, also in a command's name.
+func TestUnclosedQuotes(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	for line, want := range map[string]string{
 		`"ping 10`:         `unclosed quote: "ping 10`,

@@ -12,9 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestAFailureIsADocumentToo checks that with --json a failed command prints one document, and the
+// TestFailuresAsJSON checks that with --json a failed command prints one document, and the
 // text to standard error.
-func TestAFailureIsADocumentToo(t *testing.T) {
+func TestFailuresAsJSON(t *testing.T) {
 	late := func(ctx context.Context, req any) (any, error, bool) {
 		r, ok := req.(control.SendFile)
 		if !ok {
@@ -90,8 +90,8 @@ func TestAScriptInJSON(t *testing.T) {
 	assert.Contains(t, talk.String(), "x:1: cancel: 9")
 }
 
-// TestAnEmptyWord checks that an empty argument is not a valid path, port or name.
-func TestAnEmptyWord(t *testing.T) {
+// TestEmptyArguments checks that an empty argument is not a valid path, port or name.
+func TestEmptyArguments(t *testing.T) {
 	for line, want := range map[string]string{
 		`recvfile "" 9000`: "recvfile: PATH is empty", `sendfile '' 10.0.0.1 9`: "sendfile: PATH is empty",
 		`li ""`: "li: FILE is empty", `serve 80 ""`: "serve: DIR is empty",

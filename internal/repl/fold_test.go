@@ -49,7 +49,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-func TestHowLongSomethingTook(t *testing.T) {
+func TestDurationsAreFormatted(t *testing.T) {
 	for seconds, want := range map[float64]string{
 		0.0015: "1.5 ms", 0.999: "999 ms", 0.9996: "1.000 s", 1.37: "1.370 s",
 	} {

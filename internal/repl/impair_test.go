@@ -11,7 +11,7 @@ import (
 )
 
 // The help lists all options that the node accepts.
-func TestTheHelpOfImpairKnowsEveryWord(t *testing.T) {
+func TestImpairHelpListsEveryKeyword(t *testing.T) {
 	for _, word := range netem.Words() {
 		assert.Contains(t, impairHelp, word)
 	}

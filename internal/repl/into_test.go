@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTablesIntoFiles checks that li FILE and lr FILE write the output of li and lr to a file. The
-// error contains the file and the reason.
-func TestTablesIntoFiles(t *testing.T) {
+// TestTablesWrittenToFiles checks that li FILE and lr FILE write the output of li and lr to a file.
+// The error contains the file and the reason.
+func TestTablesWrittenToFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a table")
 	for _, name := range []string{"li", "lr"} {
@@ -34,9 +34,9 @@ func TestTablesIntoFiles(t *testing.T) {
 	require.Error(t, open(t, &fake{}, Config{}).Execute(t.Context(), "routes x"))
 }
 
-// TestTablesReplaceTablesOnly checks that li FILE, ln FILE and lr FILE replace only files that
+// TestTablesReplaceOnlyTables checks that li FILE, ln FILE and lr FILE replace only files that
 // contain such a table. They replace no other file and follow no link.
-func TestTablesReplaceTablesOnly(t *testing.T) {
+func TestTablesReplaceOnlyTables(t *testing.T) {
 	dir := t.TempDir()
 	notes, link := filepath.Join(dir, "notes"), filepath.Join(dir, "link")
 	table, empty := filepath.Join(dir, "table"), filepath.Join(dir, "empty")

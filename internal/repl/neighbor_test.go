@@ -66,7 +66,7 @@ func TestPrintNeighbors(t *testing.T) {
 	}
 }
 
-func TestNewsOfNeighbors(t *testing.T) {
+func TestNeighborEvents(t *testing.T) {
 	nb := control.Neighbor{Iface: "if0", Addr: netip.MustParseAddr("10.0.0.2"), UDP: "127.0.0.1:5001"}
 	nb.Line = "A.lnx:3"
 	for state, want := range map[control.NeighborState]string{

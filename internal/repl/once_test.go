@@ -13,9 +13,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestOneCommandOfWords runs a command whose arguments the system's shell has split and whose
+// TestOneCommandFromArguments runs a command whose arguments the system's shell has split and whose
 // quotes it has removed.
-func TestOneCommandOfWords(t *testing.T) {
+func TestOneCommandFromArguments(t *testing.T) {
 	for _, tt := range []struct {
 		words []string
 		asked any

@@ -118,7 +118,7 @@ func TestPerfOutput(t *testing.T) {
 	})
 }
 
-func TestWhatPerfAsks(t *testing.T) {
+func TestPerfRequests(t *testing.T) {
 	f := perfNode()
 	s := open(t, f, Config{})
 	require.NoError(t, s.Execute(t.Context(), "perf 10.0.0.1 -J -p 99 -u -b 1.5M/10 -n 2K -l 1200 -P 3 -R -i 0.5 -O 2 -S 16 -w 64K"))
@@ -139,7 +139,7 @@ func TestWhatPerfAsks(t *testing.T) {
 	}, asked)
 }
 
-func TestPerfLinesThatAreWrong(t *testing.T) {
+func TestInvalidPerfLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"perf here":                 "no such host",
 		"perf 10.0.0.1 -c 10.0.0.1": "cannot be used together",
@@ -169,7 +169,7 @@ func TestPerfLinesThatAreWrong(t *testing.T) {
 
 // A failed test has its own exit status in every output format. With --json it also prints a
 // document with the error.
-func TestAPerfThatFails(t *testing.T) {
+func TestFailedPerf(t *testing.T) {
 	refused := fmt.Errorf("perf: unable to connect to server: %w", control.ErrRefused)
 	for _, flag := range []string{"", "-J", "--json-stream"} {
 		for name, f := range map[string]*fake{

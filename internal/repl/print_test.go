@@ -94,7 +94,7 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, strings.ReplaceAll(string(want), "\r\n", "\n"), got)
 }
 
-func TestAFloodShowsWhatIsMissing(t *testing.T) {
+func TestFloodPingPrintsMissingReplies(t *testing.T) {
 	node := &fake{do: func(_ context.Context, req any) (any, error, bool) {
 		r := req.(control.Ping)
 		r.Begun()
@@ -207,7 +207,7 @@ func FuzzLine(f *testing.F) {
 }
 
 // The first column is as wide as its widest cell. With a thousand sockets, that is a number.
-func TestTheFirstColumnWidens(t *testing.T) {
+func TestFirstColumnWidens(t *testing.T) {
 	text := table("<SID| LPort", []int{1000}, func(*int) []string { return []string{"1000", "80"} })
 	assert.Equal(t, "SID  LPort\n1000    80\n", text)
 }
@@ -220,7 +220,7 @@ func TestLossNamesItsInterface(t *testing.T) {
 }
 
 // The received packets equal the sum of those delivered, forwarded, and dropped by reason.
-func TestWhatBecameOfPackets(t *testing.T) {
+func TestPacketCountersAddUp(t *testing.T) {
 	in := control.Counters{
 		Packets: 9, Delivered: 4, Forwarded: 3, Drops: []control.Drop{{Reason: "no route", Packets: 2}},
 	}

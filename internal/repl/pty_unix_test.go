@@ -210,7 +210,7 @@ func TestAFetchedPageStaysInItsLines(t *testing.T) {
 	k.leaves()
 }
 
-func TestEventsStandAboveTheHalfTypedLine(t *testing.T) {
+func TestEventsAppearAboveThePrompt(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("win")
 	k.await("win")
@@ -224,7 +224,7 @@ func TestEventsStandAboveTheHalfTypedLine(t *testing.T) {
 	k.leaves()
 }
 
-func TestATransferShowsItselfInThePrompt(t *testing.T) {
+func TestPromptShowsTransfers(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("sf big.bin 10.0.0.1 80\r")
 	k.await("sendfile big.bin to 10.0.0.1:80, in the background as transfer 1\r\n" +
@@ -266,9 +266,9 @@ func TestPaste(t *testing.T) {
 	k.leaves()
 }
 
-// TestWhatIsUnderWayStays checks that the list of completions stays visible while a transfer's bar
-// changes.
-func TestWhatIsUnderWayStays(t *testing.T) {
+// TestCompletionListStaysDuringTransfers checks that the list of completions stays visible while a
+// transfer's bar changes.
+func TestCompletionListStaysDuringTransfers(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("sf big.bin 10.0.0.1 80\r")
 	k.await("left]> ")
@@ -320,9 +320,9 @@ func TestTabAndHistory(t *testing.T) {
 	k.leaves()
 }
 
-// TestQLeavesAWatch checks that q and Ctrl-C end a watch, as q ends top and less. Afterward the
+// TestQEndsAWatch checks that q and Ctrl-C end a watch, as q ends top and less. Afterward the
 // terminal has its old modes: typed characters are echoed once, and input is read line by line.
-func TestQLeavesAWatch(t *testing.T) {
+func TestQEndsAWatch(t *testing.T) {
 	k := sitDown(t, "")
 	for _, key := range []string{"q", "Q", ctrlC} {
 		k.press("watch -n 60 window 1\r")
@@ -360,8 +360,9 @@ func TestCtrlDTypedAhead(t *testing.T) {
 	k.leaves()
 }
 
-// TestCtrlCWithAListOpen checks that Ctrl-C cancels the line even while a list is shown below it.
-func TestCtrlCWithAListOpen(t *testing.T) {
+// TestCtrlCDuringCompletion checks that Ctrl-C cancels the line even while a list is shown below
+// it.
+func TestCtrlCDuringCompletion(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("s\t\t")
 	k.await("sendfile")

@@ -76,7 +76,7 @@ func TestRCPRequests(t *testing.T) {
 	}
 }
 
-func TestWrongRCPLinesAskNothing(t *testing.T) {
+func TestInvalidRCPLinesSendNoRequest(t *testing.T) {
 	for line, text := range map[string]string{
 		"rcp ecco":                        `rcp: "ecco": must be close, count or echo; did you mean echo?`,
 		"rcp nothing":                     `rcp: "nothing": must be close, count or echo`,

@@ -117,7 +117,7 @@ func TestRDTRequests(t *testing.T) {
 	}
 }
 
-func TestWrongRDTLinesAskNothing(t *testing.T) {
+func TestInvalidRDTLinesSendNoRequest(t *testing.T) {
 	for line, text := range map[string]string{
 		"rdt fetsch":                           `rdt: "fetsch": must be close, fetch, list or serve; did you mean fetch?`,
 		"rdt nothing":                          `rdt: "nothing": must be close, fetch, list or serve`,

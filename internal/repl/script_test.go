@@ -50,7 +50,7 @@ func TestQuitEndsAScript(t *testing.T) {
 	assert.Empty(t, s.err.String())
 }
 
-func TestSourcedFilesNameTheirOwnPlaces(t *testing.T) {
+func TestErrorsInSourcedFilesHavePositions(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -78,7 +78,7 @@ func TestSourcedFilesNameTheirOwnPlaces(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(s.err.String(), "\n"))
 }
 
-func TestALineThatIsTooLong(t *testing.T) {
+func TestLongLines(t *testing.T) {
 	s := open(t, &fake{}, Config{KeepGoing: true})
 	err := s.Script(t.Context(), "f", strings.NewReader("routes\ns 0 "+strings.Repeat("x", longestLine)))
 	require.Error(t, err)
@@ -231,9 +231,9 @@ func stoppable(begun chan<- struct{}) *fake {
 	}}
 }
 
-// TestCtrlCSaysHowFarItCame checks that Ctrl-C prints the progress of a single command, in a
+// TestCtrlCPrintsTheProgress checks that Ctrl-C prints the progress of a single command, in a
 // script, and in a session.
-func TestCtrlCSaysHowFarItCame(t *testing.T) {
+func TestCtrlCPrintsTheProgress(t *testing.T) {
 	for line, want := range map[string]string{
 		"sendfile a 10.0.0.1 80": "sendfile a: stopped (5 of 10)\n",
 		"http get 10.0.0.1/x":    "http get 10.0.0.1/x: stopped (5 of 10)\n",
@@ -275,7 +275,7 @@ func TestCtrlCSaysHowFarItCame(t *testing.T) {
 	assert.Equal(t, "fetch 10.0.0.1/x: stopped (5 of 10)\n", s.err.String())
 }
 
-func TestTheBarStandsBelowTheOutput(t *testing.T) {
+func TestProgressBarIsBelowTheOutput(t *testing.T) {
 	s, err := slowNode().run(t, Config{Width: wide(80)}, "sf a 10.0.0.1 80\nwindow 1\n", nil)
 	require.NoError(t, err)
 	bar := "sendfile a ##########----------  50%    5 B/s 0:01 left"
@@ -283,7 +283,7 @@ func TestTheBarStandsBelowTheOutput(t *testing.T) {
 	assert.NotContains(t, s.out.String(), "#")
 }
 
-func TestAFolderHasNoLines(t *testing.T) {
+func TestSourceOfAFolder(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	folder := t.TempDir()
 	err := s.Execute(t.Context(), "source '"+folder+"'")

@@ -13,7 +13,7 @@ import (
 )
 
 // A transfer without progress for a second is shown as stalled until it makes progress again.
-func TestATransferThatDoesNotMoveIsStalled(t *testing.T) {
+func TestStalledTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, &fake{}, Config{})
 		j := s.newJob("sendfile big.bin", func() {})

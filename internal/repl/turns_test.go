@@ -60,9 +60,9 @@ func (w waits) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestTurns checks that writers wait while the editor processes a key, and that the editor goes
-// before the next writer.
-func TestTurns(t *testing.T) {
+// TestEditorAndWritersTakeTurns checks that writers wait while the editor processes a key, and that
+// the editor goes before the next writer.
+func TestEditorAndWritersTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var e turns

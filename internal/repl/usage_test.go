@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestKin checks that the suggested commands exist, and that no command of this shell has one of
-// the other programs' names.
-func TestKin(t *testing.T) {
+// TestSuggestionsForOtherProgramsCommands checks that the suggested commands exist, and that no
+// command of this shell has one of the other programs' names.
+func TestSuggestionsForOtherProgramsCommands(t *testing.T) {
 	root := open(t, &fake{}, Config{}).tree()
 	for word, ours := range kin {
 		assert.Nil(t, lookup(root, word), word)

@@ -55,7 +55,8 @@ func TestWatch(t *testing.T) {
 	assert.Equal(t, "somebody knocks\nsomebody knocks\n", s.err.String())
 }
 
-// TestWatchContinues checks that a watch continues after a failed request, but stops at a usage error.
+// TestWatchContinues checks that a watch continues after a failed request, but stops at a usage
+// error.
 func TestWatchContinues(t *testing.T) {
 	n := 0
 	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -116,9 +117,9 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestAnAnswerThatCannotBeWritten checks that a command fails with status 1 if its output cannot be
+// TestOutputThatCannotBeWritten checks that a command fails with status 1 if its output cannot be
 // written.
-func TestAnAnswerThatCannotBeWritten(t *testing.T) {
+func TestOutputThatCannotBeWritten(t *testing.T) {
 	for _, words := range [][]string{
 		{"routes"},
 		{"sockets", "--json"},

@@ -109,7 +109,7 @@ func TestCorruptionThatPassesTheChecksumIsFound(t *testing.T) {
 }
 
 // The data that a receiver resumes may belong to another file, or may have been corrupted before.
-func TestADigestIsOfTheWholeFile(t *testing.T) {
+func TestDigestCoversTheWholeFile(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
 	target := filepath.Join(t.TempDir(), "target")

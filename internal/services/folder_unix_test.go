@@ -18,7 +18,7 @@ import (
 )
 
 // A server of a folder follows no link out of it, and a pipe in it does not block a client.
-func TestWhatAFolderDoesNotGive(t *testing.T) {
+func TestServedFolderIsConfined(t *testing.T) {
 	a, b := twoNodes(t)
 	dir := t.TempDir()
 	inside := filepath.Join(dir, "inside")

@@ -32,7 +32,7 @@ func fetchPage(t *testing.T, n *operator.Node, req control.Fetch) control.Page {
 	return page
 }
 
-func TestAPageAboutTheNode(t *testing.T) {
+func TestFrontPage(t *testing.T) {
 	a, b := twoNodes(t)
 	said := make(chan string, 10)
 	stop := b.Node.Watchers.Watch(func(e control.Event) {
@@ -79,7 +79,7 @@ func TestAPageOverIPv6(t *testing.T) {
 	}
 }
 
-func TestAFoldersFiles(t *testing.T) {
+func TestFilesOfAFolder(t *testing.T) {
 	a, b := twoNodes(t)
 	dir := t.TempDir()
 	want := bytes.Repeat([]byte("tidepool"), 300_000)
@@ -113,7 +113,7 @@ func TestAFoldersFiles(t *testing.T) {
 	assert.ErrorContains(t, err, "not a regular file")
 }
 
-func TestFetchSaysWhatIsWrong(t *testing.T) {
+func TestFetchErrors(t *testing.T) {
 	a, b := twoNodes(t)
 	for _, url := range []string{
 		"", "https://10.0.0.2/", "http://example.org:0/", "10.0.0.2:0", "10.0.0.2:http", "::1", "%zz",
@@ -153,7 +153,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 }
 
 // Connections beyond the server's limit wait until another closes.
-func TestAServerTakesAFewAtATime(t *testing.T) {
+func TestServerConnectionLimit(t *testing.T) {
 	a, b := twoNodes(t)
 	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.NoError(t, err)

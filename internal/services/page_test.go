@@ -12,7 +12,7 @@ import (
 )
 
 // A page that cannot be written completely does not get its final name.
-func TestAPageThatIsNotWritten(t *testing.T) {
+func TestIncompletePageIsNotRenamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page")
 	s := &storing{fetch: &control.Fetch{Path: path}, page: &control.Page{}}
 	s.t = New(nil, "").newTransfer(t.Context(), path, false, nil)

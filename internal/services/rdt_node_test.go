@@ -217,7 +217,7 @@ func TestRDTManyFlows(t *testing.T) {
 }
 
 // Removing an address closes RDT's servers and fetches at that address, and no others.
-func TestAnAddressThatGoesTakesRDT(t *testing.T) {
+func TestRemovedAddressClosesRDT(t *testing.T) {
 	p := testenv.FreePorts(t, 4)
 	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
 		"interface if1 10.1.0.%d/24 127.0.0.1:%d\nneighbor 10.1.0.%d at 127.0.0.1:%d via if1\n"

@@ -210,7 +210,7 @@ func TestRDTNamesAndFiles(t *testing.T) {
 
 // A fetch creates a missing folder and reports that. It removes the folder again if no object
 // arrived. It neither replaces a file by a folder nor creates missing parents.
-func TestRDTMakesTheFolder(t *testing.T) {
+func TestRDTCreatesTheFolder(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	dir, files := tree(t, map[string]int{"a": 1000, "sub/b": 10})
 	testenv.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
@@ -244,7 +244,7 @@ func TestRDTMakesTheFolder(t *testing.T) {
 
 // An object whose name ends in .part is stored like any other and leaves no partial file. An
 // existing file with the name of a partial file is kept.
-func TestRDTStoresPartsOfNothing(t *testing.T) {
+func TestRDTStoresNamesEndingInPart(t *testing.T) {
 	dir := t.TempDir()
 	root, err := files.OpenFolder(dir)
 	require.NoError(t, err)
@@ -265,7 +265,7 @@ func TestRDTStoresPartsOfNothing(t *testing.T) {
 }
 
 // Names that lead out of the folder are rejected, in a fetch and in a listing.
-func TestRDTStoresInTheFolderAlone(t *testing.T) {
+func TestRDTStoresOnlyInTheFolder(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "dir")
 	require.NoError(t, os.Mkdir(dir, 0o755))

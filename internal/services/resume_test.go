@@ -95,7 +95,7 @@ func TestResumedTransfer(t *testing.T) {
 }
 
 // An interrupted transfer reports the offset at which it can resume, and resumes there.
-func TestATransferThatIsCutOff(t *testing.T) {
+func TestInterruptedTransfer(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
 	target := filepath.Join(t.TempDir(), "target")
@@ -156,7 +156,7 @@ func TestInvalidOffsets(t *testing.T) {
 }
 
 // A file with an unexpected size or digest keeps its .part name, and the sender gets an error.
-func TestFilesThatWereNotExpected(t *testing.T) {
+func TestUnexpectedFiles(t *testing.T) {
 	a, b := twoNodes(t)
 	file, _, digest := someFile(t)
 	for want, recv := range map[string]control.RecvFile{
@@ -205,7 +205,7 @@ func sendSlowly(t *testing.T, deal func(path string)) (control.Transfer, error) 
 	return answer, err
 }
 
-func TestAFileThatIsWrittenToWhileItIsSent(t *testing.T) {
+func TestFileChangesDuringTransfer(t *testing.T) {
 	_, err := sendSlowly(t, func(path string) {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if assert.NoError(t, err) {
@@ -221,7 +221,7 @@ func TestAFileThatIsWrittenToWhileItIsSent(t *testing.T) {
 
 // If a file shrinks during a transfer, the error gives its size now and says to send it again. It
 // does not suggest to resume.
-func TestAFileThatShrinksWhileItIsSent(t *testing.T) {
+func TestFileShrinksDuringTransfer(t *testing.T) {
 	_, err := sendSlowly(t, func(path string) { assert.NoError(t, os.Truncate(path, 1000)) })
 	require.ErrorIs(t, err, control.ErrChanged)
 	require.ErrorContains(t, err, ": 67108864 bytes at the start, 1000 now (")
@@ -230,7 +230,7 @@ func TestAFileThatShrinksWhileItIsSent(t *testing.T) {
 
 // A file that is deleted during a transfer is sent completely: its data exists until the sender
 // closes it.
-func TestAFileThatVanishesWhileItIsSent(t *testing.T) {
+func TestFileIsDeletedDuringTransfer(t *testing.T) {
 	answer, err := sendSlowly(t, func(path string) { assert.NoError(t, os.Remove(path)) })
 	require.NoError(t, err)
 	assert.Equal(t, int64(64<<20), answer.Bytes)
@@ -244,7 +244,7 @@ func TestAFileThatVanishesWhileItIsSent(t *testing.T) {
 }
 
 // A transfer also reports its progress as an event.
-func TestATransferTellsHowFarItIs(t *testing.T) {
+func TestTransferProgressEvents(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)
 	events := make(chan control.Transferring, 1000)

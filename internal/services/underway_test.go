@@ -75,9 +75,9 @@ func TestTransfersUnderway(t *testing.T) {
 	assert.NoFileExists(t, target+".part")
 }
 
-// TestStoppedHalfway checks that both ends report the progress of the stopped transfer and how to
-// resume it, and that it resumes there.
-func TestStoppedHalfway(t *testing.T) {
+// TestStoppedTransferResumes checks that both ends report the progress of the stopped transfer and
+// how to resume it, and that it resumes there.
+func TestStoppedTransferResumes(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)
 	// The reader reads a little and then waits, so the sender's buffer and the window fill up.

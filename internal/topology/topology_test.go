@@ -120,8 +120,8 @@ func looksRight(t *testing.T, g *Graph) {
 	assert.Less(t, picture.Width, 40000.0)
 }
 
-// TestChanceRepeatsItself checks that the same seed generates the same network.
-func TestChanceRepeatsItself(t *testing.T) {
+// TestSeedRepeatsTheNetwork checks that the same seed generates the same network.
+func TestSeedRepeatsTheNetwork(t *testing.T) {
 	texts := map[string]bool{}
 	for _, seed := range []uint64{1, 1, 2} {
 		p, err := Generate([]string{"random", "20"}, seed)
@@ -131,7 +131,7 @@ func TestChanceRepeatsItself(t *testing.T) {
 	assert.Len(t, texts, 2)
 }
 
-func TestShapesThatCannotBe(t *testing.T) {
+func TestInvalidShapes(t *testing.T) {
 	for words, says := range map[string]string{
 		"":            "the shape is missing: must be line, ring",
 		"rnig 3":      `"rnig" is not a shape (did you mean ring?)`,
@@ -161,9 +161,9 @@ func TestShapesThatCannotBe(t *testing.T) {
 	require.ErrorContains(t, err, "A has no link")
 }
 
-// TestTheFurthest checks that Furthest returns the two hosts that are farthest apart. RIP's longest
+// TestFurthest checks that Furthest returns the two hosts that are farthest apart. RIP's longest
 // path has 15 hops (RFC 2453 §3.4).
-func TestTheFurthest(t *testing.T) {
+func TestFurthest(t *testing.T) {
 	for words, want := range map[string]int{"line 2": 0, "line 19": 17, "ring 6": 4, "grid 2 3": 4} {
 		p, err := Generate(strings.Fields(words), 1)
 		require.NoError(t, err)
@@ -206,9 +206,9 @@ host S
 	assert.Equal(t, string(p.Format()), string(again.Format()))
 }
 
-// TestMistakesInPlans checks that all errors of a plan are reported at once, each with its line and
+// TestErrorsInPlans checks that all errors of a plan are reported at once, each with its line and
 // column.
-func TestMistakesInPlans(t *testing.T) {
+func TestErrorsInPlans(t *testing.T) {
 	_, err := Parse("x.net", []byte("lnik A B\nlink A\n\tlink A A\nhost A! B\nrouter B\n"+
 		"port 99999\nport\nrouter\nlink Ä B\nfamily 5\nfamily\n"), nil)
 	bad, ok := errors.AsType[lnx.Errors](err)
@@ -235,9 +235,9 @@ func TestMistakesInPlans(t *testing.T) {
 	require.ErrorContains(t, err, "x.net: the file has no link; expected link A B")
 }
 
-// TestPlansThatAreWrongAsAWhole checks that errors of the whole plan are reported at the line that
+// TestErrorsOfWholePlans checks that errors of the whole plan are reported at the line that
 // causes them.
-func TestPlansThatAreWrongAsAWhole(t *testing.T) {
+func TestErrorsOfWholePlans(t *testing.T) {
 	long := strings.Repeat("delay 1ms ", 45)
 	many := "link A0 B\n"
 	for i := range MaxNodes {
@@ -284,9 +284,9 @@ func TestParallelLinks(t *testing.T) {
 	looksRight(t, g)
 }
 
-// TestWordsOfLinks checks that errors in link options are reported together with all others, at
+// TestLinkOptions checks that errors in link options are reported together with all others, at
 // their position in the plan.
-func TestWordsOfLinks(t *testing.T) {
+func TestLinkOptions(t *testing.T) {
 	check := func(words string) *lnx.Error {
 		for _, bad := range []string{"dealy", "200%"} {
 			if before, _, found := strings.Cut(words, bad); found {
@@ -336,9 +336,9 @@ func TestPortsTaken(t *testing.T) {
 		"nor can B; expected a line `port N` with another first port")
 }
 
-// TestTheNetworksOfTheTree checks that the example networks can be drawn, including those in old
-// grammars.
-func TestTheNetworksOfTheTree(t *testing.T) {
+// TestExampleNetworksCanBeDrawn checks that the example networks can be drawn, including those in
+// old grammars.
+func TestExampleNetworksCanBeDrawn(t *testing.T) {
 	for folder, links := range map[string]int{
 		"ring": 6, "tree": 5, "mesh": 10, "tun": 6, "old/loop": 7, "old/a-b-2012": 1,
 	} {
