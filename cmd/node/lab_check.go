@@ -258,7 +258,7 @@ func (o *labCheckOptions) judge(
 
 func verdicts(j *lab.Judged) []checked {
 	var out []checked
-	for i, v := range j.Shown() {
+	for i, v := range j.Formatted() {
 		out = append(out, checked{j.Name, v, j.Verdicts[i].Line})
 	}
 	return out

@@ -69,7 +69,7 @@ func TestReportContents(t *testing.T) {
 	out, stderr, status := runLab("run", "tahoe-low", "--trials", "2", "--seed", "7",
 		"--set", "duration=30s")
 	require.Zero(t, status, stderr)
-	assert.Contains(t, out, "means leave out the first 20 s, counts do not")
+	assert.Contains(t, out, "means exclude the first 20 s, counts include it")
 	dir := filepath.Dir(strings.Fields(out[strings.LastIndex(out, "\nlab"):])[0])
 	text := page(dir)
 	assert.Contains(t, text, "<dd>the first 20 s are left out of means, extremes and shares;")

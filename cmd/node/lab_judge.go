@@ -113,7 +113,7 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 	study.Play, other.Play = here.of(study.Play), there.of(other.Play)
 	dir := o.flags.dir
 	if dir == "" {
-		dir, _ = lab.Place(study)
+		dir, _ = lab.DefaultDir(study)
 	}
 	otherDir := strings.Join(append([]string{dir, "ns3"}, o.without...), "-")
 	ours, err := o.results(ctx, c, study, dir, "tidepool: ")
@@ -144,7 +144,7 @@ func (o *labJudgeOptions) print(c *cobra.Command, ours, theirs *lab.Results,
 		return json.NewEncoder(c.OutOrStdout()).Encode(list)
 	}
 	if err := lab.PrintComparison(c.OutOrStdout(), ours, theirs, list,
-		lab.Shown{Metrics: o.flags.chosen()}); err != nil {
+		lab.TableOptions{Metrics: o.flags.chosen()}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprint(c.OutOrStdout(), speeds, report, "\n")

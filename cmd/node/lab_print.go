@@ -33,7 +33,7 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 			Expectations []checked `json:"expectations,omitempty"`
 		}{r.Report(), expectations})
 	}
-	shown := lab.Shown{Metrics: o.chosen(), All: o.all, LaTeX: o.latex}
+	shown := lab.TableOptions{Metrics: o.chosen(), All: o.all, LaTeX: o.latex}
 	if err := r.Print(out, shown); err != nil || o.latex {
 		return err
 	}

@@ -164,8 +164,8 @@ func (o *labRunOptions) plot(c *cobra.Command, dir string) error {
 	return err
 }
 
-func (o *labRunOptions) drawing() lab.Drawing {
-	return lab.Drawing{Workers: runtime.GOMAXPROCS(0), Metrics: o.chosen(), Style: o.style}
+func (o *labRunOptions) drawing() lab.DrawOptions {
+	return lab.DrawOptions{Workers: runtime.GOMAXPROCS(0), Metrics: o.chosen(), Style: o.style}
 }
 
 func resultFlags(c *cobra.Command, o *labRunOptions) {
@@ -246,7 +246,7 @@ func (o *labRunOptions) compare(c *cobra.Command, first, second string) error {
 		return json.NewEncoder(c.OutOrStdout()).Encode(list)
 	}
 	return lab.PrintComparison(c.OutOrStdout(), a, b, list,
-		lab.Shown{Metrics: o.chosen(), LaTeX: o.latex})
+		lab.TableOptions{Metrics: o.chosen(), LaTeX: o.latex})
 }
 
 func labMetricsCommand() *cobra.Command {

@@ -365,7 +365,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	p.Until = o.limit()
 	stale := false
 	if p.Dir == "" {
-		p.Dir, stale = lab.Place(study)
+		p.Dir, stale = lab.DefaultDir(study)
 	}
 	if o.fresh || stale {
 		if err := lab.Clear(p.Dir); err != nil {

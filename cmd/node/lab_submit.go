@@ -261,7 +261,7 @@ func (o *submitOptions) prepare(
 ) (lock *os.File, err error) {
 	dir, stale := o.run.dir, false
 	if dir == "" {
-		dir, stale = lab.Place(study)
+		dir, stale = lab.DefaultDir(study)
 	}
 	o.run.dir = dir
 	if dir, err = filepath.Abs(dir); err != nil {
@@ -428,7 +428,7 @@ func (o *submitOptions) preview(
 ) (err error) {
 	dir := o.run.dir
 	if dir == "" {
-		dir, _ = lab.Place(study)
+		dir, _ = lab.DefaultDir(study)
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err

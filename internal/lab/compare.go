@@ -41,7 +41,7 @@ type Comparison struct {
 }
 
 // flowText returns the name of the flow for tables. It returns the kind of a single flow, because
-// the flow's name in the file may be that of another congestion control.
+// the file may have named the flow after another congestion control.
 func (c *Comparison) flowText() string {
 	switch {
 	case c.Flow == "":
@@ -180,9 +180,9 @@ func pairsOf(a, b *result.Group, pairs [][2]int, m result.Metric) (x, y []float6
 	return x, y
 }
 
-// PrintComparison writes a table of the differences between two directories. Without metrics, the
-// table has those of the results tables.
-func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) error {
+// PrintComparison writes a table of the differences between two directories. Without metrics, it
+// has the default metrics.
+func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s TableOptions) error {
 	list = ofInterest(list, s.Metrics)
 	t := comparisonTable(list, a.Dir, b.Dir)
 	if s.LaTeX {
@@ -196,8 +196,7 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) err
 	return err
 }
 
-// ofInterest returns the comparisons of the given metrics. If metrics is nil, it returns those of
-// the metrics in results tables.
+// ofInterest returns the comparisons of the given metrics; nil: the default metrics.
 func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	if metrics == nil {
 		metrics = defaultMetrics
@@ -251,6 +250,7 @@ func comparisonTable(list []Comparison, before, after string) *table.Table {
 	return t
 }
 
+// verdict returns the relative change, and a question mark if the interval contains 0.
 func (c *Comparison) verdict() (share, doubt string) {
 	if c.Share != nil {
 		share = fmt.Sprintf("%+.1f %%", 100**c.Share)

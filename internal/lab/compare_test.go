@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// ran runs a study into a directory.
+// ran runs a study and returns its results.
 func ran(t *testing.T, s *lab.Study) *lab.Results {
 	t.Helper()
 	r, err := lab.Run(t.Context(), s, lab.Options{Dir: t.TempDir()})
@@ -24,8 +24,8 @@ func ran(t *testing.T, s *lab.Study) *lab.Results {
 	return r
 }
 
-// shifted returns a study whose values differ by 100 between trials. They differ only a little from
-// those of another shifted study.
+// shifted returns a study whose values differ by 100 between trials. Two shifted studies differ by
+// much less in each trial.
 func shifted(seed uint64, by func(trial int) float64) *lab.Study {
 	s := study(2, 3)
 	s.Play = came(func(cell, trial int, t *result.Trial) {
@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 
 	a.Dir, b.Dir = "a", "b"
 	var out strings.Builder
-	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{}))
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.TableOptions{}))
 	assert.Equal(t, strings.TrimPrefix(`
 cell    flow  metric          a      b     difference
 cc=cc0  a     sent        200.0  211.0   +11.0 ± 2.5   packets    +5.5 %
@@ -67,11 +67,12 @@ pairs with an incomplete run are left out of some metrics
 `, "\n"), out.String())
 
 	out.Reset()
-	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{Metrics: []result.Metric{result.Jain}}))
-	assert.Equal(t, "nothing to compare\n", out.String(), "what is fair on both sides")
+	jain := lab.TableOptions{Metrics: []result.Metric{result.Jain}}
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, jain))
+	assert.Equal(t, "nothing to compare\n", out.String(), "Jain's index is 1 on both sides")
 
 	out.Reset()
-	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{LaTeX: true}))
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.TableOptions{LaTeX: true}))
 	assert.Regexp(t, `(?s)^% a and b\n.*\\midrule
 cc=cc0 & a & sent & 200\.0 & 211\.0 & \+11\.0 \$\\pm\$ 2\.5 & packets & \+5\.5 \\% \\\\
 .*\\end\{tabular\}\n%`, out.String())
@@ -87,16 +88,16 @@ func TestCompareWithoutPairs(t *testing.T) {
 	assert.InDelta(t, 11, *list[0].Change, 1e-9)
 	assert.Negative(t, *list[0].Low)
 	var out strings.Builder
-	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{}))
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.TableOptions{}))
 	assert.Contains(t, out.String(), "packets    +5.5 % ?\n")
 	assert.Contains(t, out.String(), "(Welch)")
 }
 
-func TestCompareWhatCannotBe(t *testing.T) {
+func TestCompareMismatchedResults(t *testing.T) {
 	a, b := ran(t, study(2, 1)), ran(t, study(3, 1))
 	list, err := lab.Compare(a, b)
 	require.NoError(t, err)
-	assert.Len(t, list, 2*3, "the cells that both have: two flows' goodputs and Jain's index")
+	assert.Len(t, list, 2*3, "two cells: two flows' goodputs and Jain's index")
 	for i := range b.Cells {
 		b.Cells[i].Set = nil
 	}
@@ -112,8 +113,8 @@ func TestCompareWhatCannotBe(t *testing.T) {
 	require.ErrorContains(t, err, "2 flows, and cell 0")
 }
 
-// labelled returns a study with one flow, which is called tahoe in the file. Each cell sets the
-// congestion control.
+// labelled returns a study with one flow, which the file names tahoe. The kinds are the congestion
+// controls of the cells.
 func labelled(kinds ...string) *lab.Study {
 	s := study(len(kinds), 1)
 	for i := range s.Cells {
@@ -134,7 +135,7 @@ func TestComparisonNamesTheCongestionControl(t *testing.T) {
 	list, err := lab.Compare(a, b)
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{}))
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.TableOptions{}))
 	assert.Regexp(t, `cc=cc0 +tahoe +goodput`, out.String())
 	assert.Regexp(t, `cc=cc1 +cubic / bbr +goodput`, out.String())
 }
@@ -157,13 +158,13 @@ func TestLateRunsAreMarked(t *testing.T) {
 		}
 		r := ran(t, s)
 		var out strings.Builder
-		require.NoError(t, r.Print(&out, lab.Shown{}))
+		require.NoError(t, r.Print(&out, lab.TableOptions{}))
 		text := strings.ReplaceAll(out.String(), "tahoe", "")
 		assert.Regexp(t, want, text)
 		late := clock == result.LateTime
 		assert.Equal(t, late, strings.Contains(text, "Runs in real time were late"))
 		assert.Equal(t, late, regexp.MustCompile(`goodput .* late\n`).MatchString(text), text)
-		report, err := r.Draw(lab.Drawing{})
+		report, err := r.Draw(lab.DrawOptions{})
 		require.NoError(t, err)
 		page, err := os.ReadFile(report)
 		require.NoError(t, err)

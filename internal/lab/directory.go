@@ -26,7 +26,7 @@ type directory struct {
 	runs     map[job]*result.Trial
 	notes    []string // notes for the user about the directory's content
 	found    bool     // the directory already had an experiment
-	parts    []string // files of parts whose runs are in trials.csv
+	parts    []string // files of parts; their runs are in trials.csv
 }
 
 // openDirectory creates a directory for a study's results, or opens one and keeps its complete
@@ -68,8 +68,8 @@ func Lock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	mine, err := tryLock(f)
-	if err == nil && !mine {
+	locked, err := tryLock(f)
+	if err == nil && !locked {
 		err = ErrBusy
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func (d *directory) open(s *Study, until float64) error {
 	if old != nil && until == 0 && old.Until > 0 {
 		until = old.Until
 		d.notes = append(d.notes, fmt.Sprintf(
-			"it continues until ci<%g%%, as it was started; --trials N runs N", 100*until))
+			"continues until ci<%g%%, like the first run; --trials N runs N trials", 100*until))
 	}
 	d.manifest.Until = max(0, until)
 	if err := d.describe(s); err != nil {
@@ -117,7 +117,7 @@ func (d *directory) describe(s *Study) error {
 }
 
 // Texts returns the files of a directory's experiment by path, with slashes. It also returns the
-// names of those files that are elsewhere on this machine.
+// names of files that the experiment reads from elsewhere on this machine.
 func (s *Study) Texts() (texts map[string][]byte, elsewhere []string) {
 	texts = map[string][]byte{documentFile: s.Document}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -164,10 +164,10 @@ func (d *directory) load() error {
 	if err := d.keep(path, got.Runs); err != nil {
 		return err
 	}
-	return d.adopt()
+	return d.mergeParts()
 }
 
-// keep adds runs that were read. A run may occur twice if both results are the same.
+// keep adds runs that were read from a file. A run may occur twice if both results are the same.
 func (d *directory) keep(path string, runs []*result.Trial) error {
 	for _, t := range runs {
 		before, again := d.runs[jobOf(t)]
@@ -179,7 +179,8 @@ func (d *directory) keep(path string, runs []*result.Trial) error {
 	return nil
 }
 
-func (d *directory) adopt() error {
+// mergeParts adds the runs of parts to trials.csv.
+func (d *directory) mergeParts() error {
 	had := len(d.runs)
 	runs, paths, err := readCells(d.path, d.manifest)
 	if err != nil {
@@ -224,7 +225,7 @@ func readCells(dir string, m *Manifest) (runs []*result.Trial, paths []string, e
 }
 
 // removeParts removes the files of parts whose runs are in trials.csv. Another process may be
-// writing others.
+// writing the file of another part.
 func (d *directory) removeParts() error {
 	var errs []error
 	for _, path := range d.parts {

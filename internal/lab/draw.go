@@ -23,24 +23,24 @@ const (
 	plotsFolder = "plots"
 )
 
-// Drawing holds the options for drawing results.
-type Drawing struct {
+// DrawOptions are the options for drawing results.
+type DrawOptions struct {
 	Workers int
 	// Metrics are the columns of the table and of the figures of sweeps; nil: the metrics that the
 	// experiment's file chooses, or else the default ones.
 	Metrics []result.Metric
 	// Style is the size and the font of the figures in files. The report uses the default style.
 	Style figure.Style
-	// Judged has the verdicts on the runs; nil: the expectations were not checked.
+	// Judged has the verdicts about the runs; nil: the expectations were not checked.
 	Judged *Judged
 	// Other has the results of another simulator with the name OtherName; nil: no other simulator.
 	Other     *Results
 	OtherName string
 }
 
-// Draw draws the figures of a directory in all formats, for all cells together and for each cell
-// with a record. It writes the report with all figures and returns its path.
-func (r *Results) Draw(d Drawing) (report string, err error) {
+// Draw draws the figures of a directory in all formats: those of all cells together, and those of
+// each cell with a record. It writes the report with all figures and returns its path.
+func (r *Results) Draw(d DrawOptions) (report string, err error) {
 	page, jobs, err := r.page(&d)
 	if err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func (r *Results) Preview(w io.Writer, notes []string) error {
 		return err
 	}
 	have := r.complete()
-	page, _, err := have.page(&Drawing{Judged: judged})
+	page, _, err := have.page(&DrawOptions{Judged: judged})
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (r *Results) Preview(w io.Writer, notes []string) error {
 	return page.Write(w)
 }
 
-// page makes the report of a directory, and lists its plots.
-func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
+// page makes the report of a directory, and lists the plots to draw into files.
+func (r *Results) page(d *DrawOptions) (*figure.Report, []plotFile, error) {
 	if d.Metrics == nil {
 		d.Metrics = r.Metrics
 	}
@@ -87,11 +87,11 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 	page := &figure.Report{
 		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
 		Notes: r.notes(), Cells: cells, Warmup: r.warmup(),
-		Metrics: d.Metrics, Verdicts: d.Judged.Shown(),
+		Metrics: d.Metrics, Verdicts: d.Judged.Formatted(),
 		Plots: figure.SweepPlots(cells, d.Metrics),
 	}
 	var err error
-	if page.Comparison, err = r.besideTable(d); err != nil {
+	if page.Comparison, err = r.comparedTable(d); err != nil {
 		return nil, nil, err
 	}
 	page.Command, page.Here = r.repeat()
@@ -103,10 +103,10 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 		return nil, nil, err
 	}
 	page.Document = string(document)
-	var jobs []drawing
+	var jobs []plotFile
 	add := func(prefix string, plots []figure.Plot) {
 		for i := range plots {
-			jobs = append(jobs, drawing{prefix + plots[i].Name, &plots[i]})
+			jobs = append(jobs, plotFile{prefix + plots[i].Name, &plots[i]})
 		}
 	}
 	add("", page.Plots)
@@ -114,7 +114,7 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 		if len(r.runsOf(cell)) == 0 {
 			continue
 		}
-		both, err := r.besideSection(cell, d)
+		both, err := r.comparedSection(cell, d)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -168,13 +168,13 @@ func (r *Results) notes() []string {
 	return r.unsteady(r.rows(true))
 }
 
-type drawing struct {
+type plotFile struct {
 	name string
 	plot *figure.Plot
 }
 
 // drawAll draws plots into files, several at a time. It removes the files of earlier plots.
-func (r *Results) drawAll(jobs []drawing, workers int, style figure.Style) error {
+func (r *Results) drawAll(jobs []plotFile, workers int, style figure.Style) error {
 	folder := filepath.Join(r.Dir, plotsFolder)
 	for _, format := range figure.Formats {
 		old, err := filepath.Glob(filepath.Join(folder, "*."+format))
@@ -187,7 +187,7 @@ func (r *Results) drawAll(jobs []drawing, workers int, style figure.Style) error
 			}
 		}
 	}
-	todo := make(chan drawing)
+	todo := make(chan plotFile)
 	errs := make([]error, max(1, workers))
 	var busy sync.WaitGroup
 	for i := range errs {
@@ -207,14 +207,14 @@ func (r *Results) drawAll(jobs []drawing, workers int, style figure.Style) error
 	return errors.Join(errs...)
 }
 
-// Plots are the files of figures in formats that a page can scale.
+// Plots returns the paths of the figures in SVG, which a page can scale.
 func (r *Results) Plots() ([]string, error) {
 	return filepath.Glob(filepath.Join(r.Dir, plotsFolder, "*.svg"))
 }
 
-// repeat returns two commands that run the experiment again. The first one works in any folder, or
-// in the folder where the results were made. The second one works in the folder of the results.
-// Each may be empty.
+// repeat returns two commands that run the experiment again. The first one works in any folder if
+// the experiment is a preset, and otherwise in the folder in which it was run. The second one works
+// in the folder of the results. Each may be empty.
 func (r *Results) repeat() (command, here string) {
 	const run, anew = "node lab run ", " --fresh"
 	if flags, ok := r.ofPreset(); ok {
@@ -227,7 +227,7 @@ func (r *Results) repeat() (command, here string) {
 	return run + diagnostic.ShellWord(filepath.ToSlash(r.Dir)) + anew, here
 }
 
-// ofPreset reports whether the results are those of an unchanged preset, and with which flags.
+// ofPreset reports whether an unchanged preset has these results, and with which flags.
 func (r *Results) ofPreset() (flags string, ok bool) {
 	if _, ok := FindPreset(r.Name); !ok {
 		return "", false

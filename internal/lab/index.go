@@ -61,9 +61,9 @@ func Prepare(dir string, s *Study) error {
 	return d.describe(s)
 }
 
-// RunPart runs a part of a sweep, for a batch system whose machines share a directory. The part's
-// results are in a separate file, which appears when all runs of the part are done. Other processes
-// may run other parts, or the same one, at the same time.
+// RunPart runs a part of a sweep, for a batch system whose machines share a directory. It writes
+// the part's results to a separate file when all its runs are done. Other processes may run other
+// parts, or the same part, at the same time.
 func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error) {
 	if err := p.check(s); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func shareDirectory(dir string, s *Study) (*Manifest, error) {
 // Merge adds the results of parts to the tables of a directory. If no run is missing, it removes
 // the parts' files; otherwise Results.Missing names the cells.
 func Merge(dir string) (r *Results, err error) {
-	m, err := theManifest(dir)
+	m, err := existingManifest(dir)
 	if err != nil {
 		return nil, err
 	}

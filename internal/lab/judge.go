@@ -71,11 +71,11 @@ func (r *Results) JudgeComplete() (*Judged, error) {
 	return j, nil
 }
 
-// Tally counts verdicts. Own regressions count separately: they compare results with earlier ones
-// of this program, which does not show that either is right.
+// Tally counts verdicts. Own regressions count separately: they compare results with this program's
+// earlier results, so they do not show that either is right.
 type Tally struct{ Checks, Failed, Own, Changed int }
 
-// Tally counts the checks, and what their cells show.
+// Tally counts the verdicts.
 func (j *Judged) Tally() Tally {
 	var t Tally
 	for i := range j.Verdicts {
@@ -129,8 +129,8 @@ func (j *Judged) Failed() int {
 	return t.Failed + t.Changed
 }
 
-// Shown returns the verdicts in the form that is printed for people.
-func (j *Judged) Shown() []figure.Verdict {
+// Formatted returns the verdicts as text.
+func (j *Judged) Formatted() []figure.Verdict {
 	if j == nil {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (j *Judged) Shown() []figure.Verdict {
 }
 
 // Print writes the verdicts as a table, and the own regressions as a second table. If failedOnly is
-// set, it writes only those that do not hold.
+// set, it writes only the expectations that do not hold.
 func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 	var b strings.Builder
 	b.WriteString(j.Name + "\n")
@@ -173,14 +173,14 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 func printVerdicts(b *strings.Builder, list []*Verdict) {
 	const whatWidth, caseWidth, expectedWidth, gotWidth = 34, 20, 22, 26
 	t := table.New("<", "<what", "<where", "<expected", "<got", "<tolerance")
-	var said string
+	var last string
 	var before [4]string
 	for _, v := range list {
-		what := unless(v.What() == said, v.What())
+		what := unless(v.What() == last, v.What())
 		if what != "" {
 			before = [4]string{}
 		}
-		said = v.What()
+		last = v.What()
 		verdict := "ok"
 		switch {
 		case !v.Pass && v.Own():

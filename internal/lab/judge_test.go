@@ -21,7 +21,14 @@ func TestJudge(t *testing.T) {
 		"up.trace": "1\n2\n", "short.yaml": short + `trials: 3
 sweep: {flows.0.cc: [reno, cubic]}
 expect:
-  - {about: "the rate of the trace, more or less, whatever one makes of it", value: utilisation, is: 0.5, within: 1%, published: "0.5", why: nobody knows, source: the trace, because: rounding}
+  - about: "the rate of the trace, in a text that needs more than one line"
+    value: utilisation
+    is: 0.5
+    within: 1%
+    published: "0.5"
+    why: rounded
+    source: the trace
+    because: rounding
   - {value: utilisation(reno) < 2, source: own regression}
   - {value: utilisation(cubic) < 2, source: s}
 `,
@@ -43,8 +50,8 @@ expect:
 	require.NoError(t, j.Print(&failed, true))
 	assert.Equal(t, first.String(), second.String())
 	assert.Contains(t, first.String(), "\nok     utilisation(cubic)")
-	assert.Contains(t, failed.String(), "\nFAILS  the rate of the trace, more or")
-	assert.Contains(t, failed.String(), "       published: 0.5\n       nobody knows\n"+
+	assert.Contains(t, failed.String(), "\nFAILS  the rate of the trace, in a")
+	assert.Contains(t, failed.String(), "       published: 0.5\n       rounded\n"+
 		"       source: the trace\n       tolerance: rounding\n")
 	assert.Contains(t, first.String(), "regression checks, against earlier results of this "+
 		"program:\n    what ")
@@ -79,7 +86,7 @@ expect: [{value: utilisation(reno) < 2, source: s}, {value: utilisation(cubic) <
 	require.NoError(t, err)
 	judged, err := r.Judge(nil)
 	require.NoError(t, err)
-	report, err := r.Draw(lab.Drawing{Judged: judged})
+	report, err := r.Draw(lab.DrawOptions{Judged: judged})
 	require.NoError(t, err)
 	want, err := os.ReadFile(report)
 	require.NoError(t, err)

@@ -26,7 +26,7 @@ import (
 // source with the run's seed.
 func study(cells, trials int) *lab.Study {
 	s := &lab.Study{
-		Name: "drawn", About: "numbers out of a hat", Version: "1", Seed: 1, Mark: "3f0c9a11",
+		Name: "drawn", About: "random numbers", Version: "1", Seed: 1, Mark: "3f0c9a11",
 		Document: []byte("name: drawn\n"), Play: drawn,
 	}
 	for i := range cells {
@@ -58,7 +58,7 @@ func drawn(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *re
 	return t, &result.Record{Title: fmt.Sprint("cell ", cell.Index)}, nil
 }
 
-// files returns the contents of those files in a directory that are the same on all machines.
+// files returns the contents of all files in a directory, except the lock.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -74,7 +74,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-func TestTheOrderOfRunsDoesNotShow(t *testing.T) {
+func TestResultsIgnoreTheOrderOfRuns(t *testing.T) {
 	want := ""
 	for _, workers := range []int{1, 2, 7} {
 		dir := t.TempDir()
@@ -164,13 +164,13 @@ func TestMoreTrialsContinueARun(t *testing.T) {
 	assert.Contains(t, r.Notes[0], "10 more runs")
 }
 
-func TestADirectoryOfAnotherExperiment(t *testing.T) {
+func TestOtherExperiment(t *testing.T) {
 	dir := t.TempDir()
 	_, err := lab.Run(t.Context(), study(1, 1), lab.Options{Dir: dir})
 	require.NoError(t, err)
 	for want, change := range map[string]func(*lab.Study){
 		"with other settings": func(*lab.Study) {},
-		"named drawn":         func(s *lab.Study) { s.Name = "other" },
+		`as "drawn"`:          func(s *lab.Study) { s.Name = "other" },
 		"with seed 1":         func(s *lab.Study) { s.Seed = 2 },
 		"another version of the program, 1 (this is 2)": func(s *lab.Study) { s.Version = "2" },
 	} {
@@ -183,9 +183,9 @@ func TestADirectoryOfAnotherExperiment(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		_, err = lab.RunPart(t.Context(), s, lab.Options{Dir: dir}, lab.Part{Number: 0})
 		require.ErrorIs(t, err, lab.ErrOther)
-		assert.Equal(t, before, files(t, dir), "nothing was touched")
+		assert.Equal(t, before, files(t, dir), "no file has changed")
 	}
-	// A directory with results only is also recognized as that of another experiment.
+	// The rows of results name their experiment, even without run.json.
 	require.NoError(t, os.Remove(filepath.Join(dir, "run.json")))
 	s := study(1, 1)
 	s.Mark = "ffffffff"
@@ -193,7 +193,7 @@ func TestADirectoryOfAnotherExperiment(t *testing.T) {
 	require.ErrorContains(t, err, "trials.csv:2: not a file of results: the row belongs to experiment 3f0c9a11")
 }
 
-func TestResultsThatCannotBe(t *testing.T) {
+func TestInvalidResults(t *testing.T) {
 	dir := t.TempDir()
 	_, err := lab.Run(t.Context(), study(2, 2), lab.Options{Dir: dir})
 	require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestSingleCells(t *testing.T) {
 	r, err = lab.Read(dir)
 	require.NoError(t, err)
 	cells, _ = r.Missing()
-	assert.Empty(t, cells, "also before anybody puts it together")
+	assert.Empty(t, cells, "also before Merge")
 	_, err = lab.Run(t.Context(), study(4, 3), lab.Options{Dir: dir, Records: 4})
 	require.NoError(t, err)
 	got := files(t, dir)
@@ -270,7 +270,7 @@ func TestSingleCells(t *testing.T) {
 	require.ErrorContains(t, err, "0 to 3")
 }
 
-func TestTwoCannotWriteAtOnce(t *testing.T) {
+func TestDirectoryIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	s := study(1, 1)
 	s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
@@ -282,7 +282,7 @@ func TestTwoCannotWriteAtOnce(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestWhatIsDoneStays(t *testing.T) {
+func TestFinishedRunsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	stop := errors.New("stopped")
 	for _, fail := range []func(context.CancelCauseFunc) error{
@@ -312,15 +312,15 @@ func TestWhatIsDoneStays(t *testing.T) {
 }
 
 // A repeated trial whose result differs from the stored one is an error.
-func TestRunsThatDiffer(t *testing.T) {
+func TestRepeatedRunDiffers(t *testing.T) {
 	dir := t.TempDir()
 	_, err := lab.Run(t.Context(), study(1, 1), lab.Options{Dir: dir})
 	require.NoError(t, err)
 	s := study(1, 1)
 	s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
-		r, record2, err := drawn(cell, trial, o)
+		r, record, err := drawn(cell, trial, o)
 		r.Hash++
-		return r, record2, err
+		return r, record, err
 	}
 	_, err = lab.Run(t.Context(), s, lab.Options{Dir: dir, Records: 1})
 	require.ErrorContains(t, err, "trial 0 of cell 0 had result")
@@ -329,11 +329,11 @@ func TestRunsThatDiffer(t *testing.T) {
 func TestUntil(t *testing.T) {
 	s := study(2, 200)
 	s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
-		r, record2, err := drawn(cell, trial, o)
+		r, record, err := drawn(cell, trial, o)
 		if cell.Index == 1 { // a single run has no spread
 			r.Flows[0].Values[result.Goodput], r.Flows[1].Values[result.Goodput] = 1, 1
 		}
-		return r, record2, err
+		return r, record, err
 	}
 	dir := t.TempDir()
 	r, err := lab.Run(t.Context(), s, lab.Options{Dir: dir, Until: 0.01, Workers: 3})
@@ -355,12 +355,12 @@ func TestUntil(t *testing.T) {
 	r, err = lab.Read(dir)
 	require.NoError(t, err)
 	cells, _ := r.Missing()
-	assert.Empty(t, cells, "as many as it took")
+	assert.Empty(t, cells, "the trials that it needed")
 	r, err = lab.Run(t.Context(), s, lab.Options{Dir: dir})
 	require.NoError(t, err)
-	assert.Zero(t, r.Ran, "it continues as it was started")
+	assert.Zero(t, r.Ran, "it continues with the condition of the first run")
 	assert.Equal(t, again.Hash(), r.Hash())
 	r, err = lab.Run(t.Context(), s, lab.Options{Dir: dir, Until: -1})
 	require.NoError(t, err)
-	assert.Equal(t, 400-n[0]-n[1], r.Ran, "all of them are asked for")
+	assert.Equal(t, 400-n[0]-n[1], r.Ran, "all trials")
 }

@@ -28,18 +28,19 @@ type Request struct {
 	Changes []Change
 	// Version is the program's version. Results of another version cannot be continued.
 	Version string
-	// Real also runs each cell in real time, RealTrials times (0: once), with these Processes. If a
-	// directory has such results, its experiment always runs this way.
+	// Real also runs each cell in real time, RealTrials times (0: once), with these Processes. An
+	// experiment that is read from a directory with such results always runs this way.
 	Real       bool
 	RealTrials int
 	Processes  emulation.Options
 	// Printed is called with each line that Starlark files print in the first trial of the first
-	// cell, and its time; it may be nil. It is called on the worker's goroutine.
+	// cell, and with the line's time; it may be nil. The worker's goroutine calls it.
 	Printed func(at time.Duration, line string)
 }
 
-// Change is one change of an experiment file, KEY=VALUE or KEY=VALUE,VALUE,….
+// Change is one change of an experiment file. Text is KEY=VALUE.
 type Change struct {
+	// Sweep means that Text is KEY=VALUE,VALUE,….
 	Sweep bool
 	// Netem and Mahimahi change the path: Text then has the arguments of tc-netem(8), or a mahimahi
 	// command line.
@@ -94,7 +95,7 @@ func Load(q Request) (*Study, error) {
 	first := &s.Cells[0]
 	s.Name, s.About, s.Seed = first.Name, first.About, first.Seed
 	s.Metrics = first.Metrics
-	s.Plan = markOf(string(essence(s.Document)), s.filesText())
+	s.Plan = markOf(string(runDefinition(s.Document)), s.filesText())
 	if q.Real {
 		if err := s.addReal(&q, f); err != nil {
 			return nil, err
@@ -124,17 +125,17 @@ func (s *Study) filesText() string {
 	return b.String()
 }
 
-// essence returns a resolved document without the keys that do not affect runs: the number of
+// runDefinition returns the part of a resolved document that affects runs: all but the number of
 // trials, the description, the chosen metrics and the expectations.
-func essence(document []byte) []byte {
+func runDefinition(document []byte) []byte {
 	var out []byte
-	left := false
+	skipped := false
 	for line := range bytes.Lines(document) {
 		if line[0] != ' ' && line[0] != '-' {
 			key, _, _ := bytes.Cut(line, []byte{':'})
-			left = slices.Contains([]string{"about", "trials", "metrics", "expect"}, string(key))
+			skipped = slices.Contains([]string{"about", "trials", "metrics", "expect"}, string(key))
 		}
-		if !left {
+		if !skipped {
 			out = append(out, line...)
 		}
 	}
@@ -176,7 +177,7 @@ func find(name string) (*origin, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
-		return findAgain(name)
+		return findResults(name)
 	case err == nil || filepath.Ext(name) != "" || strings.ContainsRune(name, filepath.Separator):
 		text, err := files.Text(name, files.MaxText)
 		if err != nil {
@@ -187,7 +188,7 @@ func find(name string) (*origin, error) {
 	return nil, fmt.Errorf("%q %w", name, ErrUnknown)
 }
 
-func findAgain(dir string) (*origin, error) {
+func findResults(dir string) (*origin, error) {
 	path := filepath.Join(dir, documentFile)
 	text, err := files.Text(path, files.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
@@ -196,10 +197,10 @@ func findAgain(dir string) (*origin, error) {
 	return &origin{path, text, filepath.Join(dir, filesFolder), dir}, err
 }
 
-// Place returns the default directory for a study's results: the directory from which the study was
-// read, or lab/NAME, or lab/NAME-PLAN if lab/NAME has the results of another experiment. stale is
-// set if the directory has results of an unpublished build, which cannot be reproduced.
-func Place(s *Study) (dir string, stale bool) {
+// DefaultDir returns the default directory for a study's results: the directory from which the
+// study was read, or lab/NAME, or lab/NAME-PLAN if lab/NAME has the results of another experiment.
+// stale is set if the directory has results of an unpublished build, which cannot be reproduced.
+func DefaultDir(s *Study) (dir string, stale bool) {
 	if s.Dir != "" {
 		return s.Dir, false
 	}

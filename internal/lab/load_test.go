@@ -48,7 +48,7 @@ func TestMarks(t *testing.T) {
 	mark := s.Mark
 	assert.Len(t, mark, 12)
 	assert.Equal(t, mark, load(t, file, lab.Change{Text: "trials=30"}).Mark)
-	assert.Equal(t, mark, load(t, file, lab.Change{Text: "seed=1"}).Mark, "as it was")
+	assert.Equal(t, mark, load(t, file, lab.Change{Text: "seed=1"}).Mark, "the default")
 	for _, c := range []lab.Change{
 		{Text: "seed=2"}, {Text: "flows.0.cc=cubic"}, {Sweep: true, Text: "flows.0.cc=reno,cubic"},
 	} {
@@ -58,7 +58,7 @@ func TestMarks(t *testing.T) {
 		"metrics: [jain, goodput]\nexpect:\n  - {value: utilisation > 0.1, source: s}\n"
 	write(t, folder, map[string]string{"short.yaml": text})
 	again := load(t, file)
-	assert.Equal(t, mark, again.Mark, "what is said, shown and expected of it")
+	assert.Equal(t, mark, again.Mark, "texts, metrics and expectations do not affect runs")
 	assert.Equal(t, []result.Metric{result.Jain, result.Goodput}, again.Metrics)
 
 	write(t, folder, map[string]string{"up.trace": "1\n3\n"})
@@ -70,7 +70,7 @@ func TestMarks(t *testing.T) {
 }
 
 // Setting one algorithm for all flows also ends a sweep over algorithms.
-func TestAChangeOfAllFlowsEndsASweep(t *testing.T) {
+func TestChangeOfAllFlowsEndsSweep(t *testing.T) {
 	s := load(t, "cubic-reno-buffer", lab.Change{Text: "flows.*.cc=tahoe"})
 	assert.Len(t, s.Cells, 4)
 	for _, c := range s.Cells {
@@ -79,7 +79,7 @@ func TestAChangeOfAllFlowsEndsASweep(t *testing.T) {
 }
 
 // A directory of results contains everything that its experiment needs.
-func TestADirectoryIsAnExperiment(t *testing.T) {
+func TestDirectoryIsExperiment(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "short.yaml"), filepath.Join(folder, "dir")
 	write(t, folder, map[string]string{"short.yaml": short, "up.trace": "1\n2\n"})
@@ -91,7 +91,7 @@ func TestADirectoryIsAnExperiment(t *testing.T) {
 
 	again := load(t, dir)
 	assert.Equal(t, first.Mark, again.Mark)
-	place, stale := lab.Place(again)
+	place, stale := lab.DefaultDir(again)
 	assert.Equal(t, dir, place)
 	assert.False(t, stale)
 	more := load(t, dir, lab.Change{Text: "trials=2"})
@@ -106,14 +106,14 @@ func TestADirectoryIsAnExperiment(t *testing.T) {
 	write(t, dir, map[string]string{"notes.txt": "mine"})
 	require.NoError(t, lab.Clear(dir))
 	after := files(t, dir)
-	assert.Equal(t, map[string]string{"notes.txt": "mine"}, after, "only what is a run's")
+	assert.Equal(t, map[string]string{"notes.txt": "mine"}, after, "Clear removes only results")
 	require.NoError(t, lab.Clear(filepath.Join(folder, "nothing")))
 }
 
-func TestPlace(t *testing.T) {
+func TestDefaultDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := load(t, "tahoe-low")
-	dir, stale := lab.Place(s)
+	dir, stale := lab.DefaultDir(s)
 	assert.Equal(t, filepath.Join("lab", "tahoe-low"), dir)
 	assert.False(t, stale)
 	s.Version += lab.Unpublished + "1"
@@ -122,12 +122,12 @@ func TestPlace(t *testing.T) {
 	require.NoError(t, err)
 
 	s = load(t, "tahoe-low", lab.Change{Text: "seed=2"})
-	dir, _ = lab.Place(s)
+	dir, _ = lab.DefaultDir(s)
 	assert.Equal(t, filepath.Join("lab", "tahoe-low-"+s.Plan[:4]), dir)
 
 	next := load(t, "tahoe-low")
-	next.Mark = "of the next build"
-	dir, stale = lab.Place(next)
+	next.Mark = "next build"
+	dir, stale = lab.DefaultDir(next)
 	assert.Equal(t, filepath.Join("lab", "tahoe-low"), dir)
 	assert.True(t, stale, "that build cannot be reproduced")
 }
@@ -161,8 +161,8 @@ func TestInvalidExperiments(t *testing.T) {
 		if tt.is != nil && !errors.Is(tt.is, lab.ErrRealOnly) {
 			continue
 		}
-		var mistakes plan.Errors
-		require.ErrorAs(t, err, &mistakes)
+		var errs plan.Errors
+		require.ErrorAs(t, err, &errs)
 	}
 	_, err := lab.Load(lab.Request{
 		Experiment: "tahoe-low", Changes: []lab.Change{{Text: "flosw.0=1"}},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -40,7 +41,7 @@ type Manifest struct {
 	Seed    uint64 `json:"seed"`
 	// Hash is the hash of all runs; empty if runs are missing.
 	Hash string `json:"hash,omitempty"`
-	// Until is Options.Until of the first run; 0: not set.
+	// Until is Options.Until when the directory was created; 0: not set.
 	Until float64 `json:"until,omitempty"`
 	// Real is set if every second cell runs in real time.
 	Real bool `json:"real,omitempty"`
@@ -54,7 +55,7 @@ type ManifestCell struct {
 	Set    []plan.Setting `json:"set,omitempty"`
 	Flows  []string       `json:"flows"`
 	Trials int            `json:"trials"`
-	// Warmup is the number of seconds at the start that means exclude.
+	// Warmup is the number of seconds at the start that averages exclude.
 	Warmup float64 `json:"warmup_seconds,omitempty"`
 }
 
@@ -76,8 +77,8 @@ func (s *Study) manifest() *Manifest {
 	return m
 }
 
-// theManifest reads the manifest of a directory, which must exist.
-func theManifest(dir string) (*Manifest, error) {
+// existingManifest reads the manifest of a directory, which must exist.
+func existingManifest(dir string) (*Manifest, error) {
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, usage("%s: no such folder", dir)
@@ -132,11 +133,11 @@ func (s *Study) stored(dir string) (*Manifest, error) {
 	case err != nil:
 		return nil, err
 	}
-	return m, m.same(dir, s)
+	return m, m.belongs(dir, s)
 }
 
-// same returns an error if a directory's results are not those of a study.
-func (m *Manifest) same(dir string, s *Study) error {
+// belongs returns an error if a directory has the results of another experiment than the study.
+func (m *Manifest) belongs(dir string, s *Study) error {
 	if m.Mark == s.Mark {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (m *Manifest) same(dir string, s *Study) error {
 	case !m.Real && s.Real != nil:
 		why = "in virtual time only"
 	case m.Name != s.Name:
-		why = "named " + m.Name
+		why = "as " + diagnostic.Quote(m.Name)
 	case m.Version != s.Version:
 		why = fmt.Sprintf("by another version of the program, %s (this is %s)",
 			m.Version, s.Version)

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-type outcome struct {
+type jobResult struct {
 	job job
 	run *result.Trial
 	err error
@@ -24,7 +24,7 @@ func work(
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	todo, over := make(chan job), make(chan outcome)
+	todo, results := make(chan job), make(chan jobResult)
 	go func() {
 		defer close(todo)
 		for _, j := range jobs {
@@ -35,14 +35,14 @@ func work(
 			}
 		}
 	}()
-	var busy sync.WaitGroup
+	var running sync.WaitGroup
 	for range max(1, min(o.Workers, len(jobs))) {
-		busy.Go(func() {
+		running.Go(func() {
 			var cache simulation.ObjectCache
 			for j := range todo {
 				t, err := attempt(s, j, o, &cache)
 				select {
-				case over <- outcome{j, t, err}:
+				case results <- jobResult{j, t, err}:
 				case <-ctx.Done():
 					return
 				}
@@ -51,7 +51,7 @@ func work(
 	}
 	for range jobs {
 		select {
-		case o := <-over:
+		case o := <-results:
 			if o.err == nil {
 				o.err = done(o.job, o.run)
 			}
@@ -62,7 +62,7 @@ func work(
 			return context.Cause(ctx)
 		}
 	}
-	busy.Wait()
+	running.Wait()
 	return nil
 }
 

@@ -16,7 +16,7 @@ func TestPresets(t *testing.T) {
 	for _, g := range lab.PresetGroups() {
 		assert.NotEmpty(t, g.Presets, g.Folder)
 		for _, p := range g.Presets {
-			assert.False(t, seen[p.Name], "%s: a second one", p.Name)
+			assert.False(t, seen[p.Name], "%s: two presets have this name", p.Name)
 			seen[p.Name] = true
 			assert.LessOrEqual(t, utf8.RuneCountInString(p.About), 75, p.Name)
 			f, err := plan.Parse(p.Name+".yaml", p.Text)
@@ -24,7 +24,7 @@ func TestPresets(t *testing.T) {
 			cells, err := f.Cells()
 			require.NoError(t, err)
 			assert.Equal(t, p.Name, cells[0].Name)
-			assert.Equal(t, p.About, cells[0].About, "what the list says is in one line")
+			assert.Equal(t, p.About, cells[0].About, "the description is one line")
 			assert.NotEmpty(t, p.About, p.Name)
 			for _, e := range cells[0].Expect {
 				assert.NotEmpty(t, e.Source, "%s:%d: an expectation without a source", p.Name, e.Line)

@@ -12,7 +12,7 @@ import (
 )
 
 // The Python loader reads a run's results without pandas. It needs pandas only for data frames.
-func TestPythonLoadsResults(t *testing.T) {
+func TestPythonLoader(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("skip: needs python3")

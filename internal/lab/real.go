@@ -25,13 +25,13 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 			return f.ErrorAt(&c, err.Flow, err.Key, err.What, err.Want)
 		}
 		c.Index = 2 * i
-		live := c
+		real := c
 		if emulation.VirtualToo(&c.Experiment) != nil {
 			c.Trials = 0
 		}
-		live.Index++
-		live.Trials = max(1, q.RealTrials)
-		both = append(both, c, live)
+		real.Index++
+		real.Trials = max(1, q.RealTrials)
+		both = append(both, c, real)
 	}
 	s.Cells = both
 	s.Plan = markOf(s.Plan, "real")
@@ -73,17 +73,16 @@ func hasReal(dir string) bool {
 	return err == nil && m.Real
 }
 
-// split separates jobs in virtual time from those in real time, which need the machine for
-// themselves.
-func (s *Study) split(jobs []job) (virtual, live []job) {
+// split separates jobs in virtual time from jobs in real time, which need the whole machine.
+func (s *Study) split(jobs []job) (virtual, real []job) {
 	for _, j := range jobs {
 		if s.isReal(j.cell) {
-			live = append(live, j)
+			real = append(real, j)
 		} else {
 			virtual = append(virtual, j)
 		}
 	}
-	return virtual, live
+	return virtual, real
 }
 
 // workReal runs jobs in real time, one after the other. When ctx ends, it stops the current job and
@@ -134,13 +133,13 @@ var comparedMetrics = []result.Metric{
 	result.Utilization, result.Retransmits,
 }
 
-// printReal compares the runs in real time with those in virtual time, and reports whether they
-// were on time.
+// printReal compares the runs in virtual time with the runs in real time, and describes the
+// lateness of the runs in real time.
 func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	if metrics == nil {
 		metrics = comparedMetrics
 	}
-	if list := ofInterest(r.Beside(), metrics); len(list) > 0 {
+	if list := ofInterest(r.CompareClocks(), metrics); len(list) > 0 {
 		b.WriteString("\n")
 		b.WriteString(comparisonTable(list, "virtual", "real").String())
 	}
@@ -153,10 +152,11 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	}
 }
 
-// besideTable compares the runs with those in real time, or with those of another simulator. It
-// returns nil if there are no others.
-func (r *Results) besideTable(d *Drawing) (*figure.Comparison, error) {
-	title, list, before, after := "Real and virtual time", r.Beside(), "virtual", "real"
+// comparedTable compares the runs with the runs in real time, or with another simulator's runs. It
+// returns nil if there is nothing to compare.
+func (r *Results) comparedTable(d *DrawOptions) (*figure.Comparison, error) {
+	title, list := "Real and virtual time", r.CompareClocks()
+	before, after := "virtual", "real"
 	if d.Other != nil {
 		var err error
 		if list, err = Compare(r, d.Other); err != nil {
@@ -171,9 +171,9 @@ func (r *Results) besideTable(d *Drawing) (*figure.Comparison, error) {
 	return &figure.Comparison{Title: title, Table: comparisonTable(list, before, after)}, nil
 }
 
-// besideSection draws a cell's first run and the same run in real time, or in another simulator, in
-// the same figures. It returns nil if a record is missing.
-func (r *Results) besideSection(cell int, d *Drawing) (*figure.Section, error) {
+// comparedSection draws a cell's first run, and the same run in real time or in another simulator,
+// in the same figures. It returns nil if a record is missing.
+func (r *Results) comparedSection(cell int, d *DrawOptions) (*figure.Section, error) {
 	names, other, at := [2]string{"virtual", "real"}, r, cell+1
 	switch {
 	case d.Other != nil:
@@ -186,7 +186,7 @@ func (r *Results) besideSection(cell int, d *Drawing) (*figure.Section, error) {
 		var second *result.Record
 		if second, err = other.Record(at); err == nil {
 			return &figure.Section{
-				Title: first.Title + ", " + names[0] + " beside " + names[1],
+				Title: first.Title + ", " + names[0] + " and " + names[1],
 				Plots: figure.Beside(first, second, names),
 			}, nil
 		}
@@ -214,27 +214,27 @@ func isLate(runs []*result.Trial) bool {
 }
 
 // Timings describes the lateness of the runs in each cell in real time, and reports whether all
-// were on time. If they were not, the text first says which results are still valid.
-func (r *Results) Timings() (lines []string, kept bool) {
-	kept = true
+// were on time. If they were not, the first line says which results are still valid.
+func (r *Results) Timings() (lines []string, onTime bool) {
+	onTime = true
 	for i := range r.Cells {
 		text := r.timing(i)
 		if text == "" {
 			continue
 		}
-		kept = kept && !isLate(r.runsOf(i))
+		onTime = onTime && !isLate(r.runsOf(i))
 		line := "real time"
 		if cell := r.cellText(i); cell != "" {
 			line += ", " + cell
 		}
 		lines = append(lines, line+": "+text)
 	}
-	if !kept {
+	if !onTime {
 		lines = append([]string{"The runs in virtual time are valid. Runs in real time were " +
-			"late, so part of the difference in the marked rows comes from this machine: repeat " +
-			"them when it is idle."}, lines...)
+			"late, so this machine caused a part of the differences in the marked rows. Repeat " +
+			"these runs when the machine is idle."}, lines...)
 	}
-	return lines, kept
+	return lines, onTime
 }
 
 // timing describes the lateness of the runs of a cell; empty for a cell in virtual time.
@@ -244,11 +244,11 @@ func (r *Results) timing(cell int) string {
 		return ""
 	}
 	var worst emulation.Timing
-	in := 0
+	onTime := 0
 	for _, t := range runs {
 		one := emulation.Timing(t.Whole)
 		if t.Clock == result.RealTime {
-			in++
+			onTime++
 		}
 		if worst == nil || one.WorseThan(worst) {
 			worst = one
@@ -257,21 +257,21 @@ func (r *Results) timing(cell int) string {
 	if len(runs) == 1 {
 		return worst.String()
 	}
-	return fmt.Sprintf("%d of %d runs kept time; the worst %s", in, len(runs), worst)
+	return fmt.Sprintf("%d of %d runs kept time; the worst %s", onTime, len(runs), worst)
 }
 
-// Beside compares the results in virtual time with those in real time, cell by cell.
-func (r *Results) Beside() []Comparison {
+// CompareClocks compares the results in virtual time with the results in real time, cell by cell.
+func (r *Results) CompareClocks() []Comparison {
 	if !r.Real {
 		return nil
 	}
 	var out []Comparison
 	for i := 0; i+1 < len(r.Cells); i += 2 {
-		virtual, live := r.runsOf(i), r.runsOf(i+1)
-		if len(virtual) > 0 && len(live) > 0 {
-			list := compareRuns(virtual, live, r.Cells[i].Set)
+		virtual, real := r.runsOf(i), r.runsOf(i+1)
+		if len(virtual) > 0 && len(real) > 0 {
+			list := compareRuns(virtual, real, r.Cells[i].Set)
 			for j := range list {
-				list[j].Late = isLate(live)
+				list[j].Late = isLate(real)
 			}
 			out = append(out, list...)
 		}

@@ -22,7 +22,7 @@ type Results struct {
 	File string
 	// Ran is the number of new runs.
 	Ran int
-	// Notes tell the user about problems in the directory.
+	// Notes are for the user, about the directory.
 	Notes []string
 }
 
@@ -36,14 +36,14 @@ func newResults(dir string, m *Manifest, runs []*result.Trial) *Results {
 	}
 	if n := len(runs) - len(r.Runs); n > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf(
-			"%d more runs in %s are left out, because of --trials", n, dir))
+			"--trials leaves out %d more runs in %s", n, dir))
 	}
 	return r
 }
 
 // Read reads a directory of results without locking it.
 func Read(dir string) (*Results, error) {
-	m, err := theManifest(dir)
+	m, err := existingManifest(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,8 @@ func unfinishedNote(g *result.Group) string {
 	return fmt.Sprintf("trial %d: %s", g.Trial, g.Note)
 }
 
-// trendOf describes the trend of a group's goodput during the measurement; empty if it is steady.
+// trendOf describes the trend of a group's goodput during the measurement. It returns "" if the
+// goodput is steady.
 func trendOf(g *result.Group) string {
 	s, drift := g.Numbers[result.Trend], g.Numbers[result.Drift]
 	if result.Steady(s.Values, drift.Values) {

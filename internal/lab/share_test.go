@@ -24,8 +24,8 @@ func runParts(t *testing.T, s *lab.Study, dir string, parts ...int) {
 	}
 }
 
-// Merge removes the files whose runs it has read, and no file that another process writes there.
-func TestMergeRemovesOnlyWhatItRead(t *testing.T) {
+// Merge removes the files that it has read, and no file that another process writes.
+func TestMergeRemovesFilesOfParts(t *testing.T) {
 	dir := t.TempDir()
 	runParts(t, study(1, 3), dir, 0, 1, 2)
 	cells := filepath.Join(dir, "cells")
@@ -49,7 +49,7 @@ func TestMergeRemovesOnlyWhatItRead(t *testing.T) {
 }
 
 // After a directory is prepared for more trials, it still has its earlier runs.
-func TestPrepareTakesMoreTrials(t *testing.T) {
+func TestPrepareForMoreTrials(t *testing.T) {
 	dir := t.TempDir()
 	_, err := lab.Run(t.Context(), study(2, 1), lab.Options{Dir: dir})
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestPrepareTakesMoreTrials(t *testing.T) {
 
 // A file that is cut off at any point yields only its complete runs. The part counts as missing,
 // and running it again results in the same bytes.
-func TestAPartThatIsCutOffIsMissing(t *testing.T) {
+func TestTruncatedPartIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "cells", "part-0-of-1.csv")
 	one := lab.Part{Number: 0, Of: 1}
@@ -99,7 +99,7 @@ func TestAPartThatIsCutOffIsMissing(t *testing.T) {
 
 // While a part runs, another version of the program replaces the experiment in the directory. The
 // part then writes nothing there.
-func TestAPartOfAnotherVersionWritesNothing(t *testing.T) {
+func TestReplacedExperimentStopsPart(t *testing.T) {
 	dir := t.TempDir()
 	s := study(1, 1)
 	play := s.Play
@@ -116,7 +116,7 @@ func TestAPartOfAnotherVersionWritesNothing(t *testing.T) {
 }
 
 // A run that fails does not remove a directory that was prepared before.
-func TestAFailedRunKeepsAPreparedDirectory(t *testing.T) {
+func TestFailedRunKeepsPreparedDirectory(t *testing.T) {
 	s := study(1, 1)
 	s.Play = func(*plan.Cell, int, simulation.Options) (*result.Trial, *result.Record, error) {
 		return nil, nil, errors.New("no")

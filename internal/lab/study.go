@@ -23,7 +23,7 @@ type Study struct {
 	Seed    uint64
 	Metrics []result.Metric // metrics of the table; nil: the most informative ones
 	Cells   []plan.Cell
-	// Notes describe parts of the file that the changes have removed.
+	// Notes describe the parts of the file that changes have removed.
 	Notes []string
 	// Document is the file with all changes. Files are the files that it names.
 	Document []byte
@@ -80,8 +80,8 @@ func usage(format string, args ...any) error {
 	return &kindError{fmt.Errorf(format, args...), ErrUsage}
 }
 
-// PlayedBy returns the study for another simulator. The simulator's name and version mark the
-// results, so that they cannot be mistaken for the laboratory's own.
+// PlayedBy returns the study for another simulator. The simulator's name is a part of the mark, so
+// the laboratory's own results have another mark.
 func (s *Study) PlayedBy(name string, play Player) *Study {
 	other := *s
 	other.Play = play
@@ -95,7 +95,7 @@ type job struct{ cell, trial int }
 func (j job) String() string { return fmt.Sprintf("trial %d of cell %d", j.trial, j.cell) }
 
 // byTrial returns the jobs of a number of cells: the first trials of all cells, which have the same
-// random draws, then the second ones, and so on.
+// random draws, then the second trials, and so on.
 func byTrial(cells int, trials func(cell int) int) (jobs []job) {
 	for trial, more := 0, true; more; trial++ {
 		more = false

@@ -7,9 +7,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// summaryHeader names the columns of summary.csv. n is the number of runs of the cell, finished the
-// number of those that finished, and measured the number of those with a value. The mean is present
-// if all values are finite. ci_lo and ci_hi are the bounds of its 95 % interval, iqr is the
+// summaryHeader names the columns of summary.csv. n is the number of the cell's runs, finished is
+// the number of runs that finished, and measured is the number of runs with a value. The mean is
+// present if all values are finite. ci_lo and ci_hi are the bounds of its 95 % interval, iqr is the
 // interquartile range. An empty median means that half of the runs have no value.
 const summaryHeader = "cell,settings,flow,label,metric,unit,n,finished,measured," +
 	"mean,sd,ci_lo,ci_hi,median,iqr,min,max\n"

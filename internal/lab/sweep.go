@@ -22,9 +22,9 @@ type Options struct {
 	// Pcap captures the first trial of each cell, at all hosts. Otherwise only recorded trials that
 	// send little data are captured.
 	Pcap bool
-	// Until, if positive, adds trials to each cell, up to Trials. It stops when the interval of
-	// each flow's main metric, as a share of the mean, is at most this wide. A negative value runs
-	// all Trials. Zero means the value of the directory's first run, or else all Trials.
+	// Until, if positive, adds trials to each cell, up to Trials, until half the confidence
+	// interval of each flow's main metric is less than this share of the mean. A negative value
+	// runs all Trials. Zero means the value when the directory was created, or else all Trials.
 	Until float64
 	// Run calls Progress with the numbers of complete runs and of all runs, first with the existing
 	// ones. Progress may be nil.
@@ -77,8 +77,8 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 	return r, nil
 }
 
-// batch is the number of trials that run before the intervals are checked again, so that the check
-// sees the same runs whatever their order.
+// batch is the number of trials that run before the intervals are checked again. So the check sees
+// the same runs, whatever their order.
 const batch = 5
 
 type sweep struct {
@@ -96,20 +96,20 @@ func (w *sweep) run(ctx context.Context) error {
 	total := w.dir.manifest.Total()
 	return w.study.execute(ctx, w.options, jobs, total, func(j job, t *result.Trial) error {
 		if before := w.dir.runs[j]; before != nil {
-			return sameAgain(before, t)
+			return checkRepeated(before, t)
 		}
 		w.ran++
 		return w.dir.add(t)
 	})
 }
 
-// execute runs jobs, those in real time last, and passes each run to take. The progress counts all
-// other runs as done.
+// execute runs jobs, the jobs in real time last, and passes each run to take. The progress counts
+// all other runs of the total as done.
 func (s *Study) execute(
 	ctx context.Context, o Options, jobs []job, total int, take func(job, *result.Trial) error,
 ) error {
-	now, later := s.split(jobs)
-	if err := s.announce(later, o.Real); err != nil {
+	virtual, real := s.split(jobs)
+	if err := s.announce(real, o.Real); err != nil {
 		return err
 	}
 	done := total - len(jobs) - 1
@@ -123,10 +123,10 @@ func (s *Study) execute(
 		tell()
 		return take(j, t)
 	}
-	if err := work(ctx, s, now, o, played); err != nil {
+	if err := work(ctx, s, virtual, o, played); err != nil {
 		return err
 	}
-	return s.workReal(ctx, later, o, played)
+	return s.workReal(ctx, real, o, played)
 }
 
 // recordsMissing returns the first trials that were run without the requested records and captures.
@@ -146,15 +146,14 @@ func (w *sweep) recordsMissing() []job {
 	return jobs
 }
 
-// sameAgain returns the error for a run whose repeated result differs: either another program made
-// the first result, or the program is not deterministic.
-func sameAgain(before, t *result.Trial) error {
+// checkRepeated returns an error if the repeated result of a run differs: another version of the
+// program made the first result, or the program is not deterministic.
+func checkRepeated(before, t *result.Trial) error {
 	if before.Hash == t.Hash {
 		return nil
 	}
-	return fmt.Errorf("%v had result %016x, and now has %016x: did another "+
-		"version of the program run it?",
-		jobOf(t), before.Hash, t.Hash)
+	return fmt.Errorf("%v had result %016x, and now has %016x: did another version of the program "+
+		"run it?", jobOf(t), before.Hash, t.Hash)
 }
 
 // playRun runs one run. It writes the record before it reports the run as done.

@@ -27,8 +27,8 @@ var defaultMetrics = []result.Metric{
 	result.Retransmits, result.Jain, result.Sent, result.QueueP95, result.Drops, result.Timeouts,
 }
 
-// Shown selects the content of a table.
-type Shown struct {
+// TableOptions select the content of a table.
+type TableOptions struct {
 	// Metrics are the columns; nil: those that the experiment's file chooses, or as many of the
 	// default ones as fit.
 	Metrics []result.Metric
@@ -40,7 +40,7 @@ type Shown struct {
 
 // Print writes one table with a row for each flow of each cell. It shows means with their
 // intervals, or medians if some runs did not finish.
-func (r *Results) Print(w io.Writer, s Shown) error {
+func (r *Results) Print(w io.Writer, s TableOptions) error {
 	var b strings.Builder
 	all, metrics := r.rows(s.All), s.Metrics
 	rows := all
@@ -62,7 +62,7 @@ func (r *Results) Print(w io.Writer, s Shown) error {
 			t.Add(c)
 		}
 	} else {
-		r.addUsual(t, rows)
+		r.addDefaults(t, rows)
 	}
 	if s.LaTeX {
 		_, err := io.WriteString(w, t.LaTeX(b.String(), r.legend(all)))
@@ -128,6 +128,7 @@ func (r *Results) settingsTable(rows []result.Group) *table.Table {
 	return t
 }
 
+// mixed reports whether a cell has flows with different labels.
 func mixed(rows []result.Group) bool {
 	for i := 1; i < len(rows); i++ {
 		a, b := &rows[i-1], &rows[i]
@@ -138,18 +139,18 @@ func mixed(rows []result.Group) bool {
 	return false
 }
 
-// sweeps reports whether the last part of a swept key is unique.
+// sweeps reports whether a swept key ends with this part.
 func (r *Results) sweeps(part string) bool {
 	return len(r.Cells) > 0 && slices.ContainsFunc(r.Cells[0].Set, func(s plan.Setting) bool {
 		return s.Key[strings.LastIndex(s.Key, ".")+1:] == part
 	})
 }
 
-// addUsual adds as many informative default metrics as fit.
-func (r *Results) addUsual(t *table.Table, rows []result.Group) {
+// addDefaults adds as many default metrics with values as fit.
+func (r *Results) addDefaults(t *table.Table, rows []result.Group) {
 	for _, m := range defaultMetrics {
-		c, silent := metricColumn(rows, m)
-		if !silent && t.Width()+table.Gap+c.Width() <= maxColumns {
+		c, empty := metricColumn(rows, m)
+		if !empty && t.Width()+table.Gap+c.Width() <= maxColumns {
 			t.Add(c)
 		}
 	}
@@ -179,7 +180,7 @@ func (r *Results) legend(rows []result.Group) string {
 		b.WriteString("\nwhere runs were cut off: ~ median (between the quartiles)")
 	}
 	if text := r.warmup(); text != "" {
-		b.WriteString("\nmeans leave out " + strings.TrimSuffix(text, ",") + ", counts do not")
+		b.WriteString("\nmeans exclude " + strings.TrimSuffix(text, ",") + ", counts include it")
 	}
 	b.WriteString("\n")
 	if slices.ContainsFunc(rows, func(g result.Group) bool { return g.Summary }) {
@@ -189,13 +190,13 @@ func (r *Results) legend(rows []result.Group) string {
 	for _, text := range r.unsteady(rows) {
 		b.WriteString(strings.Join(table.Wrap(text, maxColumns), "\n    ") + "\n")
 	}
-	told := 0
+	listed := 0
 	for i := range rows {
 		row := &rows[i]
 		if row.Finished == row.N || row.Flow == "" {
 			continue
 		}
-		if told++; told > maxExplained {
+		if listed++; listed > maxExplained {
 			b.WriteString("and more; " + trialsFile + " has the reason of each\n")
 			break
 		}
@@ -218,12 +219,12 @@ func settingsText(set []plan.Setting, equals, separator string) string {
 	return strings.Join(parts, separator)
 }
 
-// metricColumn is a metric's column. Its unit suits the numbers. All numbers have the same number
-// of decimals, unless some are many times larger than others. silent means that the metric is not
-// informative.
-func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent bool) {
+// metricColumn returns a metric's column. Its unit suits the numbers. All numbers have the same
+// number of decimals, unless some are many times larger than others. empty means that no run has a
+// value.
+func metricColumn(rows []result.Group, m result.Metric) (c table.Column, empty bool) {
 	least, most := math.Inf(1), 0.0
-	silent = true
+	empty = true
 	for i := range rows {
 		n, ok := rows[i].Numbers[m]
 		if !ok {
@@ -232,13 +233,13 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 		for _, v := range []float64{n.Mean, n.Median, n.Q1} {
 			if !math.IsNaN(v) && !math.IsInf(v, 0) {
 				most = max(most, math.Abs(v))
-				silent = false
+				empty = false
 			}
 		}
 		if v := math.Abs(n.Median); v > 0 { // infinite: half of the runs have no value
 			least = min(least, v)
 		}
-		silent = silent && n.Cut == 0
+		empty = empty && n.Cut == 0
 	}
 	d := m.Definition()
 	scale := result.ScaleOf(d.Unit, cmp.Or(most, 1))
@@ -259,7 +260,7 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 	if f.each {
 		c.Point()
 	}
-	return c, silent
+	return c, empty
 }
 
 // wideSpan is the ratio of a column's largest and smallest number above which each number gets its
@@ -284,7 +285,8 @@ func allWhole(rows []result.Group, m result.Metric) bool {
 type numbers struct {
 	scale    result.Scale
 	decimals int
-	// Each number gets enough decimals for four digits, or for two digits of its interval.
+	// each means that each number gets enough decimals for four digits, or for two digits of its
+	// interval.
 	each bool
 }
 

@@ -22,7 +22,7 @@ func printed(t *testing.T, s *lab.Study, metrics ...result.Metric) string {
 	r, err := lab.Run(t.Context(), s, lab.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	var b strings.Builder
-	require.NoError(t, r.Print(&b, lab.Shown{Metrics: metrics}))
+	require.NoError(t, r.Print(&b, lab.TableOptions{Metrics: metrics}))
 	for line := range strings.SplitSeq(b.String(), "\n") {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 100)
 		assert.Equal(t, strings.TrimRight(line, " "), line)
@@ -44,7 +44,7 @@ func came(of func(cell, trial int, t *result.Trial)) lab.Player {
 	}
 }
 
-func TestTheTable(t *testing.T) {
+func TestTable(t *testing.T) {
 	s := study(2, 3)
 	s.Play = came(func(cell, trial int, t *result.Trial) {
 		t.Flows[0].Values[result.Goodput] = float64(2_000_000 + 1000*cell + trial*100_000)
@@ -54,7 +54,7 @@ func TestTheTable(t *testing.T) {
 		t.Whole[result.Jain] = 0.75
 	})
 	assert.Equal(t, strings.TrimPrefix(`
-drawn: numbers out of a hat
+drawn: random numbers
 
                  goodput     mean RTT  retransmitted             Jain
 cc   flow         Mbit/s           ms        packets
@@ -69,7 +69,7 @@ means of 3 trials ± half of the 95 % confidence interval, seed 1
 `, "\n"), printed(t, s))
 }
 
-func TestTheTableOfRunsThatWereCutOff(t *testing.T) {
+func TestTableOfUnfinishedRuns(t *testing.T) {
 	s := study(3, 5)
 	for i := range s.Cells {
 		s.Cells[i].Flows = s.Cells[i].Flows[:1]
@@ -84,7 +84,7 @@ func TestTheTableOfRunsThatWereCutOff(t *testing.T) {
 		f.Values[result.Completion] = 0.01 * float64(1+trial)
 	})
 	assert.Equal(t, strings.TrimPrefix(`
-drawn: numbers out of a hat
+drawn: random numbers
 
      finished                completion
 cc       runs                        ms
@@ -100,7 +100,7 @@ where runs were cut off: ~ median (between the quartiles)
 }
 
 // A single run that was cut off has no quartiles.
-func TestTheTableOfOneRunThatWasCutOff(t *testing.T) {
+func TestTableOfOneUnfinishedRun(t *testing.T) {
 	s := study(1, 1)
 	s.Cells[0].Flows = s.Cells[0].Flows[:1]
 	s.Play = came(func(_, _ int, t *result.Trial) {
@@ -113,10 +113,10 @@ func TestTheTableOfOneRunThatWasCutOff(t *testing.T) {
 	assert.NotContains(t, got, "~")
 }
 
-func TestTheTableOfChosenMetrics(t *testing.T) {
+func TestTableOfChosenMetrics(t *testing.T) {
 	s := study(1, 1)
 	assert.Equal(t, strings.TrimPrefix(`
-drawn: numbers out of a hat
+drawn: random numbers
 
              Jain  goodput
 cc   flow           Mbit/s
@@ -130,7 +130,7 @@ one trial, seed 1
 
 // If the numbers of a column differ by orders of magnitude, each number shows its significant
 // digits, and the decimal points are aligned.
-func TestTheTableOfUnlikeNumbers(t *testing.T) {
+func TestTableOfUnlikeNumbers(t *testing.T) {
 	s := study(3, 3)
 	for i := range s.Cells {
 		s.Cells[i].Flows = s.Cells[i].Flows[:1]
@@ -141,7 +141,7 @@ func TestTheTableOfUnlikeNumbers(t *testing.T) {
 		t.Flows[0].Values[result.Retransmits] = []float64{0, 3, 1218}[cell]
 	})
 	assert.Equal(t, strings.TrimPrefix(`
-drawn: numbers out of a hat
+drawn: random numbers
 
                completion  retransmitted
 cc                      s        packets
@@ -154,7 +154,7 @@ means of 3 trials ± half of the 95 % confidence interval, seed 1
 }
 
 // The table summarizes many flows by kind, unless all are requested.
-func TestTheTableOfACrowd(t *testing.T) {
+func TestTableOfManyFlows(t *testing.T) {
 	s := study(1, 2)
 	for i := range 38 {
 		s.Cells[0].Flows = append(s.Cells[0].Flows, plan.Flow{Name: fmt.Sprint("f", i)})
@@ -169,7 +169,7 @@ func TestTheTableOfACrowd(t *testing.T) {
 		t.Whole[result.Jain] = 0.75
 	})
 	assert.Equal(t, strings.TrimPrefix(`
-drawn: numbers out of a hat
+drawn: random numbers
 
                                  goodput             Jain
 cc   flow           kind          Mbit/s
@@ -187,13 +187,13 @@ many flows: minimum, median and maximum of each metric; --all shows each
 	r, err := lab.Run(t.Context(), s, lab.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	var b strings.Builder
-	require.NoError(t, r.Print(&b, lab.Shown{All: true}))
+	require.NoError(t, r.Print(&b, lab.TableOptions{All: true}))
 	assert.Contains(t, b.String(), "     f37   bbr   40.00  ± 0.00\n")
 	assert.NotContains(t, b.String(), "of 30")
 }
 
 // A file chooses the columns, but the caller of Print may override them.
-func TestTheTableOfAFilesMetrics(t *testing.T) {
+func TestTableOfFileMetrics(t *testing.T) {
 	s := study(1, 1)
 	s.Metrics = []result.Metric{result.Jain}
 	assert.NotContains(t, printed(t, s), "goodput")
@@ -204,7 +204,7 @@ func TestTheTableOfAFilesMetrics(t *testing.T) {
 
 // Columns that do not fit are omitted, the least important first. The row of a single flow has all
 // columns.
-func TestTheTableFits(t *testing.T) {
+func TestTableFits(t *testing.T) {
 	s := study(1, 2)
 	s.Cells[0].Set = nil
 	s.Cells[0].Flows = s.Cells[0].Flows[:1]
@@ -224,7 +224,7 @@ func TestTheTableFits(t *testing.T) {
 	assert.Contains(t, got, "\na     reno    1235 ± 6  1.235 ± 0.006  1235 ± 6 ")
 }
 
-func TestTheTableAsLaTeX(t *testing.T) {
+func TestTableAsLaTeX(t *testing.T) {
 	s := study(2, 3)
 	s.Play = came(func(cell, trial int, t *result.Trial) {
 		t.Flows[0].Values[result.Goodput] = float64(2_000_000 + 1000*cell + trial*100_000)
@@ -234,7 +234,8 @@ func TestTheTableAsLaTeX(t *testing.T) {
 	require.NoError(t, err)
 	r.About = "50 % & more_of {it}"
 	var b strings.Builder
-	require.NoError(t, r.Print(&b, lab.Shown{LaTeX: true, Metrics: []result.Metric{result.Goodput}}))
+	goodput := lab.TableOptions{LaTeX: true, Metrics: []result.Metric{result.Goodput}}
+	require.NoError(t, r.Print(&b, goodput))
 	text := b.String()
 	assert.Contains(t, text, "% drawn: 50 % & more_of {it}\n", "a comment needs no escapes")
 	assert.Contains(t, text, "\\begin{tabular}{llr}\n\\toprule\n")

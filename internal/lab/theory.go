@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// inProportion matches the source of a value that is proportional to its only metric.
+// inProportion matches the text of a term that is proportional to its only metric.
 var inProportion = regexp.MustCompile(`^[-\w.()\[\]"]+(\s*[*/]\s*[\w.]+)?$`)
 
 // theory sets the values that expectations and papers predict for metrics of cells. Figures show
@@ -36,14 +36,15 @@ func (j *Judged) theory(cells []figure.Cell) {
 			cell.Theory, cell.Published = result.Values{}, result.Values{}
 		}
 		// The checked value may be the metric in another unit, such as a window in segments.
-		said := mean * v.Values[1] / v.Values[0]
+		predicted := mean * v.Values[1] / v.Values[0]
 		p, published := figure.Quantity(v.Published, m)
 		if published {
 			cell.Published[m] = p
 		}
 		// A bound is not a prediction, and a published number is not a theoretical one.
-		if v.Claim.Operators[0] == formula.Equals && (!published || math.Abs(p-said) > p/1000) {
-			cell.Theory[m] = said
+		if v.Claim.Operators[0] == formula.Equals &&
+			(!published || math.Abs(p-predicted) > p/1000) {
+			cell.Theory[m] = predicted
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-func TestTheoryIsWhatExpectationsSayOfAMetric(t *testing.T) {
+func TestTheoryFromExpectations(t *testing.T) {
 	trial := &result.Trial{
 		Whole: result.Values{result.Utilization: 0.9},
 		Flows: []result.Flow{
@@ -56,6 +56,6 @@ func TestTheoryIsWhatExpectationsSayOfAMetric(t *testing.T) {
 			assert.InDelta(t, 3289, cells[0].Published[c.metric], 1e-9)
 		}
 	}
-	var nobody *Judged
-	nobody.theory(nil)
+	var none *Judged
+	none.theory(nil)
 }

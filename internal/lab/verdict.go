@@ -14,7 +14,7 @@ import (
 // expectation compares.
 type Verdict struct {
 	*plan.Expectation
-	// Cell is the cell. Open are those settings of the cell that the claim does not select; empty
+	// Cell is the cell's index. Open are the cell's settings that the claim does not select; empty
 	// if there is only one cell.
 	Cell int
 	Open []plan.Setting
@@ -86,8 +86,8 @@ func (e env) open(claim *formula.Claim) []plan.Setting {
 	return where
 }
 
-// closed reports whether every metric of a claim selects a value of a setting, and no formula uses
-// the setting's value in another way.
+// closed reports whether every metric of a claim selects a value of a setting, and no term uses the
+// setting as a variable.
 func closed(name string, claim *formula.Claim) bool {
 	metrics := 0
 	for _, t := range claim.Terms {

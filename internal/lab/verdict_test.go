@@ -104,7 +104,7 @@ func TestCompared(t *testing.T) {
 }
 
 // Where selects cells, and formulas see the constants of each cell.
-func TestPickedCells(t *testing.T) {
+func TestWhere(t *testing.T) {
 	v := lab.Expectations(cells(t, `
   - {value: utilisation, where: {cc: reno}, is: reno_utilisation(path.buffer), within: 1%, source: s, because: b}
   - {value: goodput, where: {cc: cubic, limit: 1bdp}, at_least: 9.9Mbit/s, source: s, because: b}
@@ -119,7 +119,7 @@ func TestPickedCells(t *testing.T) {
 
 // A metric that was not measured is an error and not a pass. So is the metric of a run that is
 // missing or did not finish.
-func TestUnanswered(t *testing.T) {
+func TestMissingValues(t *testing.T) {
 	all := runs()
 	cut := all[4].Flows
 	cut[0].Finished, all[4].Finished = false, false
@@ -168,7 +168,7 @@ func TestQuantity(t *testing.T) {
 
 // Goodput that still changes during the measurement is marked, because a longer run would have
 // another value.
-func TestUnsteadyGoodputIsMarked(t *testing.T) {
+func TestUnsteadyGoodput(t *testing.T) {
 	list := runs()
 	for _, r := range list {
 		v := r.Flows[0].Values

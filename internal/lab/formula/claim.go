@@ -33,7 +33,7 @@ var spellings = []struct {
 	{"=", Equals},
 }
 
-// Claim is one comparison or a chain: a > b > c.
+// Claim is one comparison, or a chain such as a > b > c.
 type Claim struct {
 	// Terms are the operands. There is one more than there are Operators.
 	Terms     []*Expr
@@ -127,7 +127,7 @@ func (p *parser) tolerance(c *Claim) {
 	case strings.HasSuffix(text, "%"):
 		c.Within = v
 	case !fit(unit, last):
-		p.fail(from, "the tolerance is "+nameOf(unit)+" and the value "+nameOf(last),
+		p.fail(from, "the tolerance is "+nameOf(unit)+" and the right side is "+nameOf(last),
 			"the same unit, or a percentage")
 	default:
 		c.Within, c.Absolute = v, true

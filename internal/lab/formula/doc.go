@@ -6,12 +6,12 @@
 //	utilisation = reno_utilisation(path.buffer) ± 1%
 //	goodput[0] / goodput["late"] < 1.1
 //
-// A metric is one of internal/lab/result's catalog. A dot may replace its underscore, and rtt,
-// queue and cwnd mean their means. After it may come a flow in brackets, by index or name, and
-// another cell in parentheses: the values of the swept variables in which that cell differs from
-// the current one. A last part .mean, .median, .min, .max or .sd selects the statistic over the
-// trials; the default is the mean. If a metric and a swept variable have the same name, the name
-// means the metric.
+// A metric is one of internal/lab/result's catalog. A dot may replace an underscore in its name,
+// and rtt, queue and cwnd stand for rtt_mean, queue_mean and cwnd_mean. The name can end with
+// .mean, .median, .min, .max or .sd, a statistic over the trials; the default is the mean. A flow
+// may follow in brackets, by index or name, and another cell in parentheses: the values of the
+// swept variables in which that cell differs from the current one. If a metric and a swept variable
+// have the same name, the name means the metric.
 //
 // Numbers with units are converted to seconds, bit/s and bytes, the units of metrics, and a
 // percentage to a number from 0 to 1. Values of different units cannot be compared or added.

@@ -25,7 +25,7 @@ var scope = &formula.Scope{
 	Flows: []string{"early", "late"},
 }
 
-// env returns prepared values, and records the requests for them.
+// env returns prepared values, and records the metrics that a formula requests.
 type env struct {
 	values map[string]float64
 	asked  []formula.Ref
@@ -66,7 +66,7 @@ func TestValues(t *testing.T) {
 		{"1e-3", .001, formula.Pure},
 		{".5", .5, formula.Pure},
 		{"262.5ms", .2625, formula.Seconds},
-		{"262.5 ms", .2625, formula.Unknown}, // the space is an error here; a later test covers it
+		{"262.5 ms", .2625, formula.Unknown}, // an error, because of the space
 		{"1.5s + 20us", 1.50002, formula.Seconds},
 		{"3%", .03, formula.Pure},
 		{"1.2Mbit", 1.2e6, formula.Rate},
@@ -159,14 +159,14 @@ func TestRefs(t *testing.T) {
 	assert.ErrorContains(t, err, "is not a number")
 }
 
-// told returns the column and the message of an error.
-func told(e *diagnostic.Error) string {
+// located returns the column and the message of an error.
+func located(e *diagnostic.Error) string {
 	message, _, _ := strings.Cut(e.Error(), "\n")
 	return strings.Replace(message, "formula", fmt.Sprint(e.Col), 1)
 }
 
 // Every error has the right position and message.
-func TestMistakes(t *testing.T) {
+func TestErrors(t *testing.T) {
 	deep := strings.Repeat("(", 60) + "1" + strings.Repeat(")", 60)
 	for _, tt := range []struct {
 		text, want string
@@ -178,14 +178,23 @@ func TestMistakes(t *testing.T) {
 		{"(1", "3: a parenthesis is not closed; expected )"},
 		{"goodptu", `1: "goodptu" is neither a metric, a function nor a swept key (did you mean goodput?)`},
 		{"rtt.mux", `1: "rtt.mux" is neither a metric, a function nor a swept key (did you mean rtt_max?)`},
-		{"sqrt", "1: sqrt without its arguments; expected sqrt(x)"},
-		{"sqrt()", "1: sqrt with 0 arguments; expected sqrt(x)"},
+		{"sqrt", "1: sqrt has no arguments; expected sqrt(x)"},
+		{"sqrt()", "1: sqrt has 0 arguments; expected sqrt(x)"},
 		{"sqrt(1, 2)", "9: too many arguments; expected sqrt(x)"},
-		{"mathis(10ms)", "8: p is in s; expected it a pure number"},
-		{"cubic_window(1%, 5)", "18: rtt is a pure number; expected it in s"},
-		{"min(1s, 2B)", "9: one argument is in bytes and another in s; expected the same unit"},
-		{"1s + 2B", "4: one side is in s and the other is in bytes; expected the same unit"},
-		{"rtt - 5", "5: one side is in s and the other is a pure number; expected the same unit"},
+		{"mathis(10ms)", "8: p is a value in s; expected a pure number"},
+		{"cubic_window(1%, 5)", "18: rtt is a pure number; expected a value in s"},
+		{
+			"min(1s, 2B)", "9: one argument is a value in bytes and another is a value in s; " +
+				"expected the same unit",
+		},
+		{
+			"1s + 2B", "4: one side is a value in s and the other is a value in bytes; " +
+				"expected the same unit",
+		},
+		{
+			"rtt - 5", "5: one side is a value in s and the other is a pure number; " +
+				"expected the same unit",
+		},
 		{"3lightyears", `1: "3lightyears" is not a number with a unit; expected one such as 262.5ms, 3% or 1.2Mbit/s`},
 		{"goodput[2]", "9: there is no flow 2; expected an index from 0 to 1"},
 		{"goodput[lat]", `9: no flow "lat" (did you mean late?); expected one of early, late`},
@@ -205,7 +214,7 @@ func TestMistakes(t *testing.T) {
 		_, err := formula.Compile(tt.text, scope)
 		var e *diagnostic.Error
 		require.ErrorAs(t, err, &e, tt.text)
-		assert.Equal(t, tt.want, told(e), tt.text)
+		assert.Equal(t, tt.want, located(e), tt.text)
 	}
 	_, err := formula.Compile("1 + goodptu", scope)
 	assert.EqualError(t, err, `formula: "goodptu" is neither a metric, a function nor a swept key (did you mean goodput?)
@@ -252,17 +261,24 @@ func TestClaims(t *testing.T) {
 	}
 	for _, tt := range []struct{ text, want string }{
 		{"rtt", "4: the comparison has only one side; expected one of < <= = >= >"},
-		{"rtt < 3", "5: one side is in s and the other is a pure number; expected the same unit"},
+		{
+			"rtt < 3", "5: one side is a value in s and the other is a pure number; " +
+				"expected the same unit",
+		},
 		{"rtt < 3s ± 1%", "10: a tolerance needs the operator =; expected x = 3 ± 1%"},
 		{"rtt = 3s ± x", "12: the tolerance is not a number; expected a tolerance such as 1% or 5ms"},
-		{"rtt = 3s ± 1B", "12: the tolerance is in bytes and the value in s; expected the same unit, or a percentage"},
+		{
+			"rtt = 3s ± 1B",
+			"12: the tolerance is a value in bytes and the right side is a value in s; " +
+				"expected the same unit, or a percentage",
+		},
 		{"rtt = 3s ± 1% 2", `15: "2" is unexpected here; expected an operator, or the end`},
 		{"1" + strings.Repeat("<1", 20), "24: too many comparisons"},
 	} {
 		_, err := formula.CompileClaim(tt.text, scope)
 		var e *diagnostic.Error
 		require.ErrorAs(t, err, &e, tt.text)
-		assert.Equal(t, tt.want, told(e), tt.text)
+		assert.Equal(t, tt.want, located(e), tt.text)
 	}
 }
 

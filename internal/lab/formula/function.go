@@ -11,8 +11,8 @@ type function struct {
 	// params are the names and units of the arguments. Arguments with a default may be omitted.
 	params []param
 	of     Unit
-	// same means that all arguments must have the same unit, which is also the unit of the value.
-	// more means that the last argument may be repeated.
+	// same means that all arguments must have one unit, which is also the unit of the value. more
+	// means that the last argument may be repeated.
 	same, more bool
 	// about describes the function; source cites its origin.
 	about, source string
@@ -22,15 +22,15 @@ type function struct {
 type param struct {
 	name  string
 	unit  Unit
-	usual float64 // default value; NaN: the argument is required
+	value float64 // default value, or required
 }
 
-var must = math.NaN()
+var required = math.NaN() // the value of a param without a default
 
 func (f *function) usage(name string) string {
 	words := make([]string, len(f.params))
 	for i, p := range f.params {
-		if words[i] = p.name; !math.IsNaN(p.usual) {
+		if words[i] = p.name; !math.IsNaN(p.value) {
 			words[i] = "[" + p.name + "]"
 		}
 	}
@@ -42,7 +42,7 @@ func (f *function) usage(name string) string {
 
 func pure(about string, f func(float64) float64) function {
 	return function{
-		params: []param{{"x", Pure, must}}, about: about,
+		params: []param{{"x", Pure, required}}, about: about,
 		value: func(x []float64) float64 { return f(x[0]) },
 	}
 }
@@ -50,11 +50,11 @@ func pure(about string, f func(float64) float64) function {
 // functions are all functions: mathematics, to which init adds those of theory.txt.
 var functions = map[string]function{
 	"sqrt": {
-		params: []param{{"x", Unknown, must}}, of: Unknown, about: "the square root",
+		params: []param{{"x", Unknown, required}}, of: Unknown, about: "the square root",
 		value: func(x []float64) float64 { return math.Sqrt(x[0]) },
 	},
 	"cbrt": {
-		params: []param{{"x", Unknown, must}}, of: Unknown, about: "the cube root",
+		params: []param{{"x", Unknown, required}}, of: Unknown, about: "the cube root",
 		value: func(x []float64) float64 { return math.Cbrt(x[0]) },
 	},
 	"log2":  pure("the logarithm to base 2", math.Log2),
@@ -65,15 +65,15 @@ var functions = map[string]function{
 	"ceil":  pure("rounded up", math.Ceil),
 	"round": pure("rounded to the nearest", math.Round),
 	"abs": {
-		params: []param{{"x", Unknown, must}}, same: true, about: "the absolute value",
+		params: []param{{"x", Unknown, required}}, same: true, about: "the absolute value",
 		value: func(x []float64) float64 { return math.Abs(x[0]) },
 	},
 	"min": {
-		params: []param{{"x", Unknown, must}}, same: true, more: true, about: "the minimum",
+		params: []param{{"x", Unknown, required}}, same: true, more: true, about: "the minimum",
 		value: slices.Min[[]float64],
 	},
 	"max": {
-		params: []param{{"x", Unknown, must}}, same: true, more: true, about: "the maximum",
+		params: []param{{"x", Unknown, required}}, same: true, more: true, about: "the maximum",
 		value: slices.Max[[]float64],
 	},
 }
@@ -103,11 +103,11 @@ func (p *parser) call(from int, name string, f function) term {
 	}
 	for p.err == nil && len(args) < len(f.params) {
 		next := &f.params[len(args)]
-		if math.IsNaN(next.usual) {
-			p.fail(from, name+" with "+strconv.Itoa(len(args))+" arguments", f.usage(name))
+		if math.IsNaN(next.value) {
+			p.fail(from, name+" has "+strconv.Itoa(len(args))+" arguments", f.usage(name))
 			break
 		}
-		args = append(args, number(next.usual, next.unit))
+		args = append(args, number(next.value, next.unit))
 	}
 	return applied(f.of, f.value, args...)
 }
@@ -123,12 +123,12 @@ func (p *parser) argument(at int, f *function, i int, unit Unit) {
 			f.of = unit
 		}
 		if !fit(f.of, unit) {
-			p.fail(at, "one argument is "+nameOf(unit)+" and another "+nameOf(f.of),
+			p.fail(at, "one argument is "+nameOf(unit)+" and another is "+nameOf(f.of),
 				"the same unit")
 		}
 		return
 	}
 	if want := f.params[min(i, len(f.params)-1)]; !fit(want.unit, unit) {
-		p.fail(at, want.name+" is "+nameOf(unit), "it "+nameOf(want.unit))
+		p.fail(at, want.name+" is "+nameOf(unit), nameOf(want.unit))
 	}
 }

@@ -94,7 +94,7 @@ type parser struct {
 	names []string // variables in the expression
 }
 
-// fail records the first error. The wrong part extends from a position to the parser's current one.
+// fail records the first error. The wrong part extends from a position to the current one.
 func (p *parser) fail(from int, msg, want string) {
 	if p.err == nil {
 		p.err = &diagnostic.Error{
@@ -126,7 +126,7 @@ func (p *parser) expr() *Expr {
 	return &Expr{strings.TrimSpace(p.text[from:p.at]), root, p.refs, p.names}
 }
 
-// nested increases the depth. It returns false if the depth exceeds the limit.
+// nested increases the depth of nesting. It returns false if the depth exceeds the limit.
 func (p *parser) nested() bool {
 	if p.depth++; p.depth <= maxDepth && p.err == nil {
 		return true
@@ -176,7 +176,7 @@ func (p *parser) power() term {
 	return left
 }
 
-// binary combines two terms, whose units must match.
+// binary combines two terms, whose units must fit.
 func (p *parser) binary(op string, at int, left, right term) term {
 	if p.err != nil {
 		return term{}
@@ -262,9 +262,9 @@ func (p *parser) named(from int, name string) term {
 	case isVariable:
 		return p.variableTerm(name, unit)
 	case isFunction:
-		p.fail(from, name+" without its arguments", f.usage(name))
+		p.fail(from, name+" has no arguments", f.usage(name))
 	default:
-		p.stranger(from, name)
+		p.unknownName(from, name)
 	}
 	return term{}
 }
@@ -283,7 +283,7 @@ func (p *parser) variable(name string) (Unit, bool) {
 	return Unknown, false
 }
 
-func (p *parser) stranger(from int, name string) {
+func (p *parser) unknownName(from int, name string) {
 	known := result.Names()
 	for n := range functions {
 		known = append(known, n)

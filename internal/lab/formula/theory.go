@@ -19,7 +19,7 @@ var computed = map[string]func(x []float64) float64{
 	"overtaking":  func(x []float64) float64 { return math.Erfc(x[0]/(2*x[1])) / 2 },
 }
 
-func init() { // the formulas call functions, so the table of functions is complete after them
+func init() { // a formula can call the functions that are defined before it
 	for block := range strings.SplitSeq(strings.TrimSpace(theory), "\n\n") {
 		lines := strings.Split(block, "\n")
 		for strings.HasPrefix(lines[0], "#") && len(lines) > 1 {
@@ -39,12 +39,12 @@ func define(call, text, about, source string) {
 		of: Unit(strings.TrimSpace(unit)), about: about, source: source, value: computed[name],
 	}
 	for word := range strings.SplitSeq(list, ", ") {
-		word, usual, optional := strings.Cut(word, " = ")
-		p := param{usual: must}
+		word, value, optional := strings.Cut(word, " = ")
+		p := param{value: required}
 		p.name, unit, _ = strings.Cut(word, " ")
 		p.unit = Unit(unit)
 		if optional {
-			p.usual, _ = strconv.ParseFloat(usual, 64)
+			p.value, _ = strconv.ParseFloat(value, 64)
 		}
 		f.params = append(f.params, p)
 	}
@@ -54,7 +54,7 @@ func define(call, text, about, source string) {
 	functions[name] = f
 }
 
-// body compiles a formula of the function's parameters.
+// body compiles a formula that computes the function from its parameters.
 func (f *function) body(text string) func(x []float64) float64 {
 	scope := &Scope{parameters: true}
 	for _, p := range f.params {

@@ -33,7 +33,7 @@ func nameOf(u Unit) string {
 	if u == Pure {
 		return "a pure number"
 	}
-	return "in " + string(u)
+	return "a value in " + string(u)
 }
 
 // Number parses a number with or without a unit, as in formulas and experiment files: 262.5ms is

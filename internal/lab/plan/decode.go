@@ -79,7 +79,7 @@ func (d *decoder) fill(n *node, what string, keys []key) bool {
 		v := n.get(k.name)
 		switch {
 		case v == nil && k.usual != "":
-			k.read(d, usualNode(n, k.usual))
+			k.read(d, defaultNode(n, k.usual))
 		case v == nil:
 		case v.empty():
 			d.bad(v, diagnostic.Quote(k.name)+" has no value", "a value (or remove the line)")
@@ -98,7 +98,7 @@ func readMapping(what string, keys []key) reading {
 // readNode keeps a value, which is read later when other keys are known.
 func readNode(to **node) reading { return func(_ *decoder, n *node) { *to = n } }
 
-func usualNode(at *node, text string) *node { return &node{place: at.place, text: text} }
+func defaultNode(at *node, text string) *node { return &node{place: at.place, text: text} }
 
 func names(keys []key) []string {
 	out := make([]string, len(keys))

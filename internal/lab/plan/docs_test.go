@@ -23,17 +23,18 @@ var reference = filepath.Join("..", "..", "..", "docs", "EXPERIMENTS.md")
 func known() []string {
 	var own []key
 	for _, p := range protocolNames {
-		own = append(own, new(flowOf).keysOf(Protocol(p))...)
+		own = append(own, new(flowDraft).keysOf(Protocol(p))...)
 	}
 	return slices.Concat(names(slices.Concat(
-		new(draft).keys(), pathKeys, new(link).keys(), new(queue).keys(), new(jitterOf).keys(),
-		new(link).corruptKeys(), new(link).reorderKeys(), new(lossOf).keys(),
-		new(gilbertOf).keys(), stateKeys(&netem.FourStates{}), windowKeys(&netem.Window{}),
-		onOffKeys(&netem.OnOff{}), new(scheduleOf).keys(), policerKeys(&netem.Policer{}),
-		new(generatedOf).keys(), new(flowOf).keys(), new(App).keys(), own,
+		new(draft).keys(), pathKeys, new(link).keys(), new(queue).keys(), new(jitterDraft).keys(),
+		new(link).corruptKeys(), new(link).reorderKeys(), new(lossDraft).keys(),
+		new(gilbertDraft).keys(), stateKeys(&netem.FourStates{}), windowKeys(&netem.Window{}),
+		onOffKeys(&netem.OnOff{}), new(scheduleDraft).keys(), policerKeys(&netem.Policer{}),
+		new(traceDraft).keys(), new(flowDraft).keys(), new(App).keys(), own,
 		echoKeys(&workload.EchoConfig{}), rcpKeys(&rcp.Config{}), objectKeys(&workload.ObjectsConfig{}),
-		orderKeys(&workload.ObjectsConfig{}), rdtKeys(&workload.ObjectsConfig{}), new(strategyOf).keys(),
-		new(expectOf).keys(),
+		orderKeys(&workload.ObjectsConfig{}), rdtKeys(&workload.ObjectsConfig{}),
+		new(strategyDraft).keys(),
+		new(expectationDraft).keys(),
 	)), queueNames, shellNames, protocolNames, recoveries)
 }
 

@@ -27,8 +27,8 @@ type report struct {
 	// cell has the swept values of the cell that is being decoded. An error that occurs only in
 	// this cell names them.
 	cell []swept
-	// moot are the expectations that no longer apply because a flag changed the file.
-	moot []*node
+	// inapplicable are the expectations that no longer apply because a flag changed the file.
+	inapplicable []*node
 }
 
 // swept is a cell's value of a swept variable.

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 )
 
-type expectOf struct {
+type expectationDraft struct {
 	Expectation
 	where, value, within *node
 	is                   []pair // keys of the expected value
@@ -21,7 +21,7 @@ var comparisons = map[string]formula.Operator{
 	"above": formula.Above, "below": formula.Below,
 }
 
-func (e *expectOf) keys() []key {
+func (e *expectationDraft) keys() []key {
 	formula := func(name string) key {
 		return key{name, "", func(_ *decoder, n *node) {
 			e.is = append(e.is, pair{&node{place: n.place, text: name}, n})
@@ -63,7 +63,7 @@ func (d *decoder) expectations(n *node, x *Experiment) {
 
 func (d *decoder) expected(n *node) (list []Expectation) {
 	for _, item := range n.items {
-		e := expectOf{}
+		e := expectationDraft{}
 		ok := false
 		if item.kind == mapping {
 			ok = e.read(d, item)
@@ -75,13 +75,13 @@ func (d *decoder) expected(n *node) (list []Expectation) {
 			e.Line = item.line
 			list = append(list, e.Expectation)
 		case d.changed:
-			d.report.moot = append(d.report.moot, item)
+			d.report.inapplicable = append(d.report.inapplicable, item)
 		}
 	}
 	return list
 }
 
-func (e *expectOf) readClaim(d *decoder, n *node) bool {
+func (e *expectationDraft) readClaim(d *decoder, n *node) bool {
 	text, ok := d.scalar(n, "an expectation such as goodput > 1Mbit/s")
 	if !ok {
 		return false
@@ -107,7 +107,7 @@ func (d *decoder) formulaError(n *node, err error) {
 	}
 }
 
-func (e *expectOf) read(d *decoder, n *node) bool {
+func (e *expectationDraft) read(d *decoder, n *node) bool {
 	if !d.fill(n, "an expectation", e.keys()) {
 		return false
 	}
@@ -154,7 +154,7 @@ func (d *decoder) formula(n *node) (*formula.Expr, bool) {
 	return e, err == nil
 }
 
-func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
+func (e *expectationDraft) readWithin(d *decoder, is *formula.Expr) bool {
 	if e.Claim.Operators[0] != formula.Equals {
 		d.bad(e.within, "within needs the key is", "the key is, or no within")
 		return false
@@ -173,7 +173,7 @@ func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
 	return true
 }
 
-func (e *expectOf) readWhere(d *decoder) bool {
+func (e *expectationDraft) readWhere(d *decoder) bool {
 	n := e.where
 	if n == nil {
 		return true

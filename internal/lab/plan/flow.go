@@ -15,7 +15,7 @@ import (
 // MaxFlows is the maximum number of flows.
 const MaxFlows = 1000
 
-type flowOf struct {
+type flowDraft struct {
 	Flow
 	at       *node
 	count    int
@@ -27,11 +27,11 @@ type flowOf struct {
 	size     *node
 	rcp      rcp.Config
 	rdt      workload.ObjectsConfig
-	strategy strategyOf
+	strategy strategyDraft
 }
 
 // keys are the keys of every flow, in the order in which they are read.
-func (f *flowOf) keys() []key {
+func (f *flowDraft) keys() []key {
 	return []key{
 		{"name", "", func(d *decoder, n *node) {
 			f.named = d.name(n, "a flow's name", &f.Name)
@@ -66,7 +66,7 @@ func protocolOf(n *node) Protocol {
 	return TCP
 }
 
-func (f *flowOf) keysOf(p Protocol) []key {
+func (f *flowDraft) keysOf(p Protocol) []key {
 	echo, fetch := key{"echo", "", f.readEcho}, key{"objects", "", f.readObjects}
 	switch p {
 	case RCP:
@@ -101,7 +101,7 @@ func (x *draft) readFlows(d *decoder, root *node) {
 		return
 	}
 	for i, item := range n.items {
-		f := shared(d, item, [3]any{d.mtu, d.headers, d.duration}, func() *flowOf {
+		f := shared(d, item, [3]any{d.mtu, d.headers, d.duration}, func() *flowDraft {
 			return readFlow(d, item)
 		})
 		if len(x.Flows)+f.count > MaxFlows {
@@ -113,10 +113,10 @@ func (x *draft) readFlows(d *decoder, root *node) {
 	x.nameFlows(d)
 }
 
-func readFlow(d *decoder, n *node) *flowOf {
-	f := &flowOf{at: n, count: 1}
-	spoken := protocolOf(n)
-	if !d.fill(n, "a flow over "+string(spoken), slices.Concat(f.keys(), f.keysOf(spoken))) {
+func readFlow(d *decoder, n *node) *flowDraft {
+	f := &flowDraft{at: n, count: 1}
+	protocol := protocolOf(n)
+	if !d.fill(n, "a flow over "+string(protocol), slices.Concat(f.keys(), f.keysOf(protocol))) {
 		return f
 	}
 	f.finishApp(d)
@@ -147,7 +147,7 @@ func readFlow(d *decoder, n *node) *flowOf {
 	return f
 }
 
-func (f *flowOf) copies(item int) []Flow {
+func (f *flowDraft) copies(item int) []Flow {
 	out := make([]Flow, f.count)
 	for i := range out {
 		out[i] = f.Flow
@@ -215,7 +215,7 @@ func (a *App) keys() []key {
 // maxBytes is more than any run transfers.
 const maxBytes = 1 << 50
 
-func (f *flowOf) finishApp(d *decoder) {
+func (f *flowDraft) finishApp(d *decoder) {
 	a := f.App
 	if f.size != nil && !f.size.plain("unlimited") {
 		a.Size, _ = d.bytes(f.size, "a size of the data", 1, maxBytes)

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-func (f *flowOf) readEcho(d *decoder, n *node) {
+func (f *flowDraft) readEcho(d *decoder, n *node) {
 	c := &workload.EchoConfig{}
 	f.App.Echo = c
 	d.fill(n, "an echo", echoKeys(c))
@@ -19,7 +19,7 @@ func (f *flowOf) readEcho(d *decoder, n *node) {
 	}
 }
 
-func (f *flowOf) readBurst(d *decoder, n *node) {
+func (f *flowDraft) readBurst(d *decoder, n *node) {
 	const most = 1 << 10
 	f.App.Burst = &workload.BurstConfig{}
 	readCount("a number of packets", most, &f.App.Burst.Packets)(d, n)
@@ -61,7 +61,7 @@ func rcpKeys(c *rcp.Config) []key {
 	}
 }
 
-func (f *flowOf) readObjects(d *decoder, n *node) {
+func (f *flowDraft) readObjects(d *decoder, n *node) {
 	c := &workload.ObjectsConfig{Arm: workload.Sequential}
 	f.App.Objects = c
 	keys := objectKeys(c)
@@ -133,13 +133,13 @@ func readCost(to *time.Duration) reading {
 	}
 }
 
-// strategyOf builds a NotebookApp: the strategy of founding document 002's senders.
-type strategyOf struct {
+// strategyDraft builds a NotebookApp: the strategy of founding document 002's senders.
+type strategyDraft struct {
 	NotebookApp
 	name string
 }
 
-func (s *strategyOf) read(d *decoder, n *node) {
+func (s *strategyDraft) read(d *decoder, n *node) {
 	d.fill(n, "a notebook", s.keys())
 	switch fixed := s.name == "fixed"; {
 	case fixed && s.Fixed == 0:
@@ -151,7 +151,7 @@ func (s *strategyOf) read(d *decoder, n *node) {
 	}
 }
 
-func (s *strategyOf) keys() []key {
+func (s *strategyDraft) keys() []key {
 	const most = maxSegmentsKept
 	return []key{
 		{"strategy", "tahoe", readWord("a strategy", []string{"tahoe", "fixed"}, &s.name)},
@@ -170,7 +170,7 @@ func (s *strategyOf) keys() []key {
 // maxSegmentsKept limits the segments that the notebook's receiver keeps.
 const maxSegmentsKept = 1 << 24
 
-func (f *flowOf) finishDocument(d *decoder) {
+func (f *flowDraft) finishDocument(d *decoder) {
 	switch f.Protocol {
 	case RCP:
 		if f.rcp.Tick > 0 && f.rcp.Timeout > 0 && f.rcp.Timeout <= f.rcp.Tick {

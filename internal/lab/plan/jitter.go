@@ -8,16 +8,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-type jitterOf struct {
-	made      netem.Jitter
-	overtake  bool
-	alike     float64
-	table     *node
-	width     time.Duration
-	widthNode *node
+type jitterDraft struct {
+	made        netem.Jitter
+	overtake    bool
+	correlation float64
+	table       *node
+	width       time.Duration
+	widthNode   *node
 }
 
-func (j *jitterOf) keys() []key {
+func (j *jitterDraft) keys() []key {
 	size := func(shape, what string) reading {
 		return func(d *decoder, n *node) {
 			if w, ok := d.span(n, what, 0, maxDelay); ok {
@@ -37,7 +37,7 @@ func (j *jitterOf) keys() []key {
 		}},
 		{"steps", "", j.readSteps},
 		{"overtake", "", readSwitch(&j.overtake)},
-		{"correlation", "", readShare(correlationText, &j.alike)},
+		{"correlation", "", readShare(correlationText, &j.correlation)},
 	}
 }
 
@@ -56,7 +56,7 @@ func (l *link) readJitter(d *decoder, n *node) {
 	if d.alternative(n, "a jitter", jitterKinds) == "" {
 		return
 	}
-	var j jitterOf
+	var j jitterDraft
 	d.fill(n, "a jitter", j.keys())
 	switch {
 	case j.table != nil:
@@ -64,10 +64,10 @@ func (l *link) readJitter(d *decoder, n *node) {
 	case j.widthNode != nil:
 		d.bad(j.widthNode, "a width needs a table", "a table such as table: FILE.dist")
 	}
-	l.Jitter, l.Overtaking, l.Correlation.Jitter = j.made, j.overtake, j.alike
+	l.Jitter, l.Overtaking, l.Correlation.Jitter = j.made, j.overtake, j.correlation
 }
 
-func (j *jitterOf) readTable(d *decoder) {
+func (j *jitterDraft) readTable(d *decoder) {
 	j.made = nil
 	if j.widthNode == nil {
 		d.bad(j.table, "a table needs a width: the time for its value 8192",
@@ -86,7 +86,7 @@ func (j *jitterOf) readTable(d *decoder) {
 	j.made = netem.RandomJitter{Size: j.width, Table: table, Shape: j.table.text}
 }
 
-func (j *jitterOf) readSteps(d *decoder, n *node) {
+func (j *jitterDraft) readSteps(d *decoder, n *node) {
 	steps, ok := d.steps(n, "how much longer packets take", result.Seconds)
 	if !ok {
 		return

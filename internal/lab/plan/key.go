@@ -112,7 +112,7 @@ func (r *report) putPair(root, n *node, path []*node, value *node) *node {
 	}
 	fresh := &node{place: seg.place, kind: mapping}
 	if seg.text == "up" && n == root.get("path") && len(path) > 1 {
-		fresh.pairs = idealPath(seg.place).pairs
+		fresh.pairs = defaultUp(seg.place).pairs
 	}
 	out.pairs = append(out.pairs, pair{seg, r.put(root, fresh, path[1:], value)})
 	return &out

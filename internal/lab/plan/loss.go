@@ -79,7 +79,7 @@ func listedPackets(d *decoder, n *node, words []string) netem.Loss {
 	return slices.Compact(l)
 }
 
-type lossOf struct {
+type lossDraft struct {
 	netem.Loss
 	share, correlation float64
 	every, first       uint64
@@ -93,7 +93,7 @@ var lossKinds = []string{
 	"share", "every", "at", "bytes", "gilbert", "states", "windows", "on_off", "netem",
 }
 
-func (l *lossOf) keys() []key {
+func (l *lossDraft) keys() []key {
 	model := func(read func(*decoder, *node) netem.Loss) reading {
 		return func(d *decoder, n *node) { l.Loss = read(d, n) }
 	}
@@ -138,7 +138,7 @@ func readLossModel(d *decoder, n *node) netem.Loss {
 			return nil
 		}
 	}
-	var l lossOf
+	var l lossDraft
 	keys := l.keys()
 	d.fill(n, "a loss", keys)
 	company := append([]string{model}, lossKeys[model]...)
@@ -153,7 +153,7 @@ func readLossModel(d *decoder, n *node) netem.Loss {
 	return l.finish(d, n, model)
 }
 
-func (l *lossOf) finish(d *decoder, n *node, model string) netem.Loss {
+func (l *lossDraft) finish(d *decoder, n *node, model string) netem.Loss {
 	switch model {
 	case "share":
 		if l.correlation > 0 && l.share > 0 {
@@ -289,13 +289,13 @@ func readStates(d *decoder, n *node) netem.Loss {
 	return f
 }
 
-// gilbertOf holds the parameters of a Gilbert-Elliott model in either form.
-type gilbertOf struct {
+// gilbertDraft holds the parameters of a Gilbert-Elliott model in either form.
+type gilbertDraft struct {
 	mean, burst float64
 	netem.GilbertElliott
 }
 
-func (g *gilbertOf) keys() []key {
+func (g *gilbertDraft) keys() []key {
 	return []key{
 		{"mean", "", readShare("a mean loss", &g.mean)},
 		{"burst", "", func(d *decoder, n *node) {
@@ -317,7 +317,7 @@ func (g *gilbertOf) keys() []key {
 // readGilbert reads a Gilbert-Elliott model in one of two forms: mean and burst length, or
 // probabilities.
 func readGilbert(d *decoder, n *node) netem.Loss {
-	g := gilbertOf{}
+	g := gilbertDraft{}
 	g.Bad = 1
 	before := len(d.report.errs)
 	if !d.fill(n, "a Gilbert-Elliott loss", g.keys()) || len(d.report.errs) > before {

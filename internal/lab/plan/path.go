@@ -47,8 +47,8 @@ func (l *link) keys() []key {
 	}
 }
 
-// usualQueue is the default queue of a link with a rate.
-const usualQueue = "200ms"
+// defaultQueue is the default queue of a link with a rate.
+const defaultQueue = "200ms"
 
 func (x *draft) readPath(d *decoder, root *node) {
 	down, up := &link{}, &link{}
@@ -95,8 +95,8 @@ func (l *link) read(d *decoder, n *node) {
 	d.fill(n, "a path direction", l.keys())
 }
 
-// idealPath is the default return direction: the same delay, and no impairments.
-func idealPath(p place) *node {
+// defaultUp is the default return direction: the same delay, and no impairments.
+func defaultUp(p place) *node {
 	return &node{place: p, kind: mapping, pairs: []pair{
 		{&node{place: p, text: "delay"}, &node{place: p, text: "same"}},
 	}}
@@ -106,7 +106,7 @@ func idealPath(p place) *node {
 func above(n, below *node) *node {
 	switch {
 	case n == nil || n.empty():
-		n = idealPath(below.place)
+		n = defaultUp(below.place)
 	case n.plain("same"):
 		return below
 	}

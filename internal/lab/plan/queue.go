@@ -72,8 +72,8 @@ func (q *queue) keys() []key {
 	}
 }
 
-// anyRate replaces a rate that has an error, so that the queue can still be checked.
-const anyRate = 12e6
+// placeholderRate replaces a rate that has an error, so that the queue can still be checked.
+const placeholderRate = 12e6
 
 func (l *link) readQueue(d *decoder) {
 	n := l.queue
@@ -81,11 +81,11 @@ func (l *link) readQueue(d *decoder) {
 	case n == nil && (l.mean == 0 || l.Queue != nil):
 		return
 	case n == nil:
-		n = usualNode(l.at, usualQueue)
+		n = defaultNode(l.at, defaultQueue)
 	case n.plain("infinite"):
 		return
 	case l.mean == 0 && l.unknown:
-		l.mean = anyRate
+		l.mean = placeholderRate
 	case l.mean == 0:
 		d.bad(n, "a queue needs a rate: without one it is always empty", "a rate or a trace")
 		return
@@ -103,7 +103,7 @@ func (l *link) readQueue(d *decoder) {
 		q.limits = n
 	}
 	if q.limits == nil && slices.Contains([]string{"droptail", "drophead", "red"}, q.Discipline) {
-		q.limits = usualNode(n, usualQueue)
+		q.limits = defaultNode(n, defaultQueue)
 	}
 	if q.limits != nil {
 		q.readLimits(d, l)

@@ -20,9 +20,9 @@ func (f *File) Resolved() []byte {
 		case k.name == "expect" && v.kind == list && f.changed:
 			v = f.remainingExpectations(v)
 		case k.name == "path" && v.kind == mapping:
-			v = f.wholePath(v)
+			v = f.pathWithDefaults(v)
 		case k.name == "flows" && v.kind == list:
-			v = f.wholeFlows(v)
+			v = f.flowsWithDefaults(v)
 		}
 		if v != nil {
 			out.pairs = append(out.pairs, pair{&node{text: k.name}, v})
@@ -40,7 +40,7 @@ func (f *File) remainingExpectations(n *node) *node {
 	f.probe(r)
 	out := *n
 	out.items = slices.DeleteFunc(slices.Clone(n.items), func(item *node) bool {
-		return slices.Contains(r.moot, item)
+		return slices.Contains(r.inapplicable, item)
 	})
 	if len(out.items) == 0 {
 		return nil
@@ -80,12 +80,12 @@ func (k keyPath) covers(parts []string) bool {
 	return true
 }
 
-// wholePath adds the defaults of the return direction and of queues.
-func (f *File) wholePath(n *node) *node {
+// pathWithDefaults adds the defaults of the return direction and of queues.
+func (f *File) pathWithDefaults(n *node) *node {
 	out := *n
 	out.pairs = slices.Clone(n.pairs)
 	if n.get("up") == nil && !f.touches("path", "up") {
-		out.pairs = append(out.pairs, pair{&node{text: "up"}, idealPath(place{})})
+		out.pairs = append(out.pairs, pair{&node{text: "up"}, defaultUp(place{})})
 	}
 	for i, p := range out.pairs {
 		side := p.value
@@ -98,23 +98,23 @@ func (f *File) wholePath(n *node) *node {
 		}
 		whole := *side
 		whole.pairs = append(slices.Clone(side.pairs), pair{
-			&node{text: "queue"}, &node{text: usualQueue},
+			&node{text: "queue"}, &node{text: defaultQueue},
 		})
 		out.pairs[i].value = &whole
 	}
 	return &out
 }
 
-func (f *File) wholeFlows(n *node) *node {
+func (f *File) flowsWithDefaults(n *node) *node {
 	out := *n
 	out.items = slices.Clone(n.items)
 	for i, item := range n.items {
 		if item.kind != mapping {
 			continue
 		}
-		keys := new(flowOf).keys()
+		keys := new(flowDraft).keys()
 		if !f.touches("flows", "*", "protocol") {
-			keys = append(keys, new(flowOf).keysOf(protocolOf(item))...)
+			keys = append(keys, new(flowDraft).keysOf(protocolOf(item))...)
 		}
 		whole := *item
 		whole.pairs = slices.Clone(item.pairs)

@@ -51,12 +51,12 @@ func (d *decoder) steps(n *node, what string, of result.Unit) ([]step, bool) {
 	return out, true
 }
 
-type scheduleOf struct {
+type scheduleDraft struct {
 	steps *node
 	netem.Schedule
 }
 
-func (s *scheduleOf) keys() []key {
+func (s *scheduleDraft) keys() []key {
 	return []key{
 		{"steps", "", readNode(&s.steps)},
 		{"every", "", readTime("the period of the steps", maxSpan, &s.Every)},
@@ -64,7 +64,7 @@ func (s *scheduleOf) keys() []key {
 }
 
 func (l *link) readSchedule(d *decoder, n *node) {
-	var s scheduleOf
+	var s scheduleDraft
 	if !d.fill(n, "a rate that changes", s.keys()) {
 		return
 	}

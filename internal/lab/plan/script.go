@@ -15,7 +15,7 @@ import (
 const scriptSuffix = ".star"
 
 // readAlgorithm reads a flow's congestion control: a name, or a Starlark file.
-func (f *flowOf) readAlgorithm(d *decoder, n *node) {
+func (f *flowDraft) readAlgorithm(d *decoder, n *node) {
 	want := diagnostic.OneOf(append(tcp.Algorithms(), "a FILE"+scriptSuffix))
 	text, ok := d.scalar(n, want)
 	switch {
@@ -34,7 +34,7 @@ func (f *flowOf) readAlgorithm(d *decoder, n *node) {
 func isScript(cc string) bool { return strings.HasSuffix(cc, scriptSuffix) }
 
 // checkParams checks a script's parameters: their names and numbers.
-func (f *flowOf) checkParams(d *decoder, n *node) {
+func (f *flowDraft) checkParams(d *decoder, n *node) {
 	if cc := f.TCP.Recovery.Congestion; !isScript(cc) {
 		d.bad(n, "params need a Starlark script, and cc is "+diagnostic.Quote(cc),
 			"cc: FILE"+scriptSuffix+", or no params")

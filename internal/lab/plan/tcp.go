@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-func (f *flowOf) tcpKeys() []key {
+func (f *flowDraft) tcpKeys() []key {
 	c := &f.TCP
 	return []key{
 		{"cc", "cubic", f.readAlgorithm},
@@ -53,7 +53,7 @@ var recoveries = []string{"gbn", "newreno", "sack", "rack"}
 
 const maxTimeout = 10 * time.Minute
 
-func (f *flowOf) readMSS(d *decoder, n *node) {
+func (f *flowDraft) readMSS(d *decoder, n *node) {
 	readSize("the largest segment", tcp.MinMSS, maxMTU-d.headers, &f.MSS)(d, n)
 	switch {
 	case f.MSS > d.mtu-d.headers:
@@ -71,7 +71,7 @@ func readTimeout(to *time.Duration) reading {
 
 // readDelayedAck reads the delay of an acknowledgment. "off" is not stored as zero, because zero
 // stands for the engine's default.
-func (f *flowOf) readDelayedAck(d *decoder, n *node) {
+func (f *flowDraft) readDelayedAck(d *decoder, n *node) {
 	if n.plain("off") {
 		f.TCP.DelayedAck = time.Nanosecond
 		return
@@ -81,7 +81,7 @@ func (f *flowOf) readDelayedAck(d *decoder, n *node) {
 }
 
 // finishTCP checks keys that depend on each other.
-func (f *flowOf) finishTCP(d *decoder) {
+func (f *flowDraft) finishTCP(d *decoder) {
 	f.MSS = cmp.Or(f.MSS, d.mtu-d.headers)
 	c := &f.TCP
 	n := f.at

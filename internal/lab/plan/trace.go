@@ -70,12 +70,12 @@ func (d *decoder) trace(n *node, name string, text []byte) netem.Trace {
 	return t
 }
 
-type generatedOf struct {
+type traceDraft struct {
 	netem.TraceSpec
 	kinds int // number of netem.TraceKinds that were read
 }
 
-func (g *generatedOf) keys() []key {
+func (g *traceDraft) keys() []key {
 	kind := func(name string) key {
 		return key{name, "", func(d *decoder, n *node) {
 			g.kinds++
@@ -100,7 +100,7 @@ func (g *generatedOf) keys() []key {
 }
 
 func readGenerated(d *decoder, n *node) netem.Trace {
-	var g generatedOf
+	var g traceDraft
 	before := len(d.report.errs)
 	if !d.fill(n, "a trace", g.keys()) || len(d.report.errs) > before {
 		return nil

@@ -23,8 +23,8 @@ var measures = map[result.Unit]struct{ what, such string }{
 	result.Services:    {"a number of service times", "1svc"},
 }
 
-// advice has hints for common ambiguous units.
-var advice = map[string]string{
+// unitHints has hints for common ambiguous units.
+var unitHints = map[string]string{
 	"Mbps": "Mbit/s, or MB/s if bytes are meant", "mbps": "Mbit/s, or MB/s if bytes are meant",
 	"kbps": "kbit/s, or kB/s if bytes are meant", "Kbps": "kbit/s, or kB/s if bytes are meant",
 	"Gbps": "Gbit/s, or GB/s if bytes are meant", "gbps": "Gbit/s, or GB/s if bytes are meant",
@@ -125,7 +125,7 @@ func measure(text string) (m measured, why string) {
 	if span, err := time.ParseDuration(text); err == nil { // such as 1m30s
 		return measured{float64(span), result.Seconds}, ""
 	}
-	if better, ok := advice[unit]; ok {
+	if better, ok := unitHints[unit]; ok {
 		return m, "write " + better
 	}
 	if better := sameCase(unit); better != "" {

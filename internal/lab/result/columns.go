@@ -36,7 +36,7 @@ var sampleColumns = []column[Sample]{
 	wordColumn("ca_state", func(s *Sample) *string { return &s.State }),
 }
 
-// ownPrefix begins the names of columns that scripts record, and of no others.
+// ownPrefix is the prefix of the columns that scripts record.
 const ownPrefix = "cc_"
 
 // columns includes the columns that a script records. Missing values are empty.

@@ -2,7 +2,8 @@
 // single run, from which figures are drawn.
 //
 // metric.go is the catalog of metrics, which tables, files, formulas and figures use. trial.go has
-// the metrics of a run, group.go those of a cell's runs, with their statistics in stat.go,
-// paired.go and steady.go. record.go has the time series, log.go reads and writes those of links as
-// mahimahi's logs.
+// the metrics of a run, and trials.go reads and writes them. group.go summarizes the runs of a
+// cell; stat.go, paired.go and steady.go have the statistics. record.go has the time series,
+// columns.go and table.go their tables. log.go reads and writes a link's events as a log of
+// mahimahi, xplot.go writes time-sequence graphs.
 package result

@@ -16,8 +16,8 @@ const (
 	LinksFolder   = "links"
 )
 
-// RecordPath returns the path of the file that lists the other files of a record. WriteRecord
-// writes this file last, so a record is complete if the file exists.
+// RecordPath returns the path of a record's main file. WriteRecord writes this file last, so a
+// record is complete if the file exists.
 func RecordPath(dir, name string) string {
 	return filepath.Join(dir, RecordsFolder, name+".json")
 }

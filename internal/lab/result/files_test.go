@@ -56,7 +56,7 @@ func record() *result.Record {
 	}
 }
 
-func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
+func TestRecordRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, result.WriteRecord(dir, "00", record()))
 	got, err := result.ReadRecord(dir, "00")
@@ -67,7 +67,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	require.NoError(t, err)
 	names, rows, _ := strings.Cut(string(text), "\n")
 	for _, name := range []string{"cwnd", "ssthresh", "rtt", "rttvar", "minrtt", "bytes_acked"} {
-		assert.Contains(t, ","+names+",", ","+name+",", "as ss -ti has it")
+		assert.Contains(t, ","+names+",", ","+name+",", "a column of ss -ti")
 	}
 	assert.Contains(t, rows, "59.000000001,1,2,0.000003,1.5,", "seconds, bytes and milliseconds")
 
@@ -76,7 +76,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 }
 
 // Each column of each table has a row in columns.csv.
-func TestColumnsAreDescribed(t *testing.T) {
+func TestColumnDescriptions(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, result.WriteRecord(dir, "00", record()))
 	rows, err := csv.NewReader(bytes.NewReader(result.Columns())).ReadAll()
@@ -102,8 +102,8 @@ func TestColumnsAreDescribed(t *testing.T) {
 	}
 }
 
-// A script's own numbers are in the last columns. Missing values are empty.
-func TestOwnColumns(t *testing.T) {
+// The values that a script records are in the last columns. Missing values are empty.
+func TestScriptColumns(t *testing.T) {
 	rows := []result.Sample{{At: 1}, {At: 2, Own: []float64{1.5}}, {At: 3, Own: []float64{math.NaN(), 2}}}
 	text := string(result.FormatRows(rows, "alpha", "beta"))
 	lines := strings.Split(strings.TrimSpace(text), "\n")
@@ -123,7 +123,7 @@ func TestOwnColumns(t *testing.T) {
 	require.ErrorContains(t, err, `no column "cc_alpha"`)
 }
 
-func TestRecordsThatAreWrong(t *testing.T) {
+func TestInvalidRecords(t *testing.T) {
 	for _, tt := range []struct{ file, from, to, want string }{
 		{"flows/00-0.csv", "time_s", "time", "00-0.csv:1: not a file of results: must have the columns time_s,"},
 		{"flows/00-0.csv", "recovery", "recovery,", "00-0.csv:3: not a file of results: 25 fields: must be 24"},
@@ -152,7 +152,7 @@ func TestRecordsThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestWriteFileLeavesNothingHalf(t *testing.T) {
+func TestWriteFileIsAtomic(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a", "b.csv")
 	require.NoError(t, result.WriteFile(path, []byte("old")))
@@ -161,11 +161,11 @@ func TestWriteFileLeavesNothingHalf(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "new", string(text))
 
-	// A file left by a writer that was killed.
+	// A writer that was killed has left this file.
 	left := filepath.Join(dir, "a", ".part-b.csv-123")
 	require.NoError(t, os.WriteFile(left, []byte("ne"), 0o600))
 	require.NoError(t, result.Sweep(filepath.Dir(path), time.Hour))
-	assert.FileExists(t, left, "it may be in use")
+	assert.FileExists(t, left, "a process may still write it")
 	require.NoError(t, result.Sweep(filepath.Dir(path), 0))
 	assert.NoFileExists(t, left)
 	assert.FileExists(t, path)

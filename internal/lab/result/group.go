@@ -10,10 +10,9 @@ import (
 // Group summarizes the runs of one cell, for one flow or for the whole cell.
 type Group struct {
 	Cell int
-	// Flow is the flow's name. Label is the name in the plan, which is the same for all flows of
-	// one `count`. Both are empty for the whole cell.
+	// Flow is the flow's name, and Label is its kind. Both are empty for the whole cell.
 	Flow, Label string
-	// N is the number of runs. Finished counts those in which every finite flow completed.
+	// N is the number of runs. Finished counts the runs in which the flow, or each flow, finished.
 	N, Finished int
 	// Trial is the first run that did not finish, and Note is the reason.
 	Trial   int
@@ -119,7 +118,7 @@ func groupOf(cell int, runs []*Trial, part func(*Trial) *Flow) Group {
 // ManyFlows is the number of flows from which tables summarize flows instead of showing each one.
 const ManyFlows = 21
 
-// Labels returns the labels of the flows of a run, without duplicates, in the order of the flows.
+// Labels returns the labels of a run's flows, without duplicates, in the order of the flows.
 func (t *Trial) Labels() []string {
 	var labels []string
 	for i := range t.Flows {

@@ -107,7 +107,7 @@ func TestWriteLog(t *testing.T) {
 	assert.InDelta(t, 12.032e6, back.Digest().Capacity, 1)
 }
 
-func TestLogMistakes(t *testing.T) {
+func TestInvalidLogs(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                "log: no events; expected lines such as 12 + 1504",
 		"# only\n":        "log: no events; expected lines such as 12 + 1504",

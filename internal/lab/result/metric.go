@@ -50,8 +50,8 @@ var (
 		"change of the goodput from the first part to the last, relative to its mean "+
 			"(Sen's slope)")
 	Completion = define("completion", "s", "time to completion", "completion",
-		"from the flow's start to the last byte that the application got")
-	Delivered = define("delivered", "bytes", "", "", "bytes that the receiving application got")
+		"from the flow's start to the last byte that the application received")
+	Delivered = define("delivered", "bytes", "", "", "bytes that the application received")
 	Sent      = define("sent", "packets", "packets sent", "sent", "packets that both ends sent")
 	DataSent  = define("data_sent", "packets", "data packets sent", "",
 		"packets with data, retransmissions included")
@@ -80,8 +80,8 @@ var (
 	CwndMax = define("cwnd_max", "bytes", "largest cwnd", "", "largest congestion window")
 )
 
-// These are the metrics of the founding documents' applications, counted as in the documents. They
-// are computed in lab/simulation/guest.go.
+// These are the metrics of the founding documents' applications, counted as in the documents.
+// lab/simulation computes them.
 var (
 	ClientSent = define("client_sent", "packets", "client's packets", "client sent",
 		"packets that the client sent until it had all data: document 000's count")
@@ -94,9 +94,9 @@ var (
 	Rounds = define("rounds", "", "", "",
 		"iterations of the client's send loop that sent a packet")
 	ServerSent = define("server_sent", "packets", "server's packets", "",
-		"packets that the server, or the sender, sent in that time")
+		"packets that the server or the sender sent until the client had all data")
 	ServerData = define("server_data", "packets", "server's data packets", "",
-		"of these, with data, retransmissions included")
+		"the server's packets with data, retransmissions included")
 	Damaged = define("damaged", "packets", "", "",
 		"packets that failed the protocol's own checksum")
 	ObjectsDone = define("objects", "", "", "", "objects that arrived")
@@ -111,11 +111,11 @@ var (
 	LargeLast = define("large_last", "s", "time of the last large object", "last large",
 		"time until the last large object was complete")
 	NotebookThroughput = define("notebook_throughput", "bytes/s", "new ACKs × 80",
-		"new ACKs × 80", "80 for each new acknowledgment: document 002's count")
+		"new ACKs × 80", "80 bytes for each new acknowledgment: document 002's count")
 	NotebookAcks = define("notebook_acks", "packets", "acknowledgments", "",
 		"acknowledgments that the sender received")
 	NotebookDuplicates = define("notebook_duplicates", "", "share of duplicate ACKs", "dup. ACKs",
-		"share of the acknowledgments that the sender took for duplicates")
+		"share of the acknowledgments that the sender counted as duplicates")
 )
 
 // These are the metrics of a run, computed in lab/simulation/path.go. Jain is computed in trial.go.
@@ -148,18 +148,18 @@ var (
 // lab/emulation/lateness.go.
 var (
 	LateP99 = define("late_p99", "s", "", "",
-		"real time: 99th percentile of how late packets left the path")
+		"real time: 99th percentile of the lateness of packets that leave the path")
 	LateMax = define("late_max", "s", "", "",
-		"real time: how late a packet left the path at most")
+		"real time: maximum lateness of packets that leave the path")
 	WakeP99 = define("wake_p99", "s", "", "",
-		"real time: 99th percentile of how late the hosts' processes woke up")
+		"real time: 99th percentile of the lateness of the hosts' processes when they wake up")
 	WakeMax = define("wake_max", "s", "", "",
-		"real time: how late a host's process woke up at most")
+		"real time: maximum lateness of the hosts' processes when they wake up")
 	LateLimit = define("late_limit", "s", "", "",
 		"highest late_p99 of a run that kept time; 0: the path adds no delay")
 	WakeLimit   = define("wake_limit", "s", "", "", "highest wake_p99 of a run that kept time")
 	SocketDrops = define("socket_drops", "packets", "", "",
-		"packets that overflowed the machine's socket buffers")
+		"packets that the machine dropped because a socket's buffer was full")
 )
 
 //go:embed columns.csv

@@ -32,8 +32,7 @@ type FlowRecord struct {
 	Progress    []Point       // bytes that the receiving application has read
 }
 
-// Sample is the state of a sender at an instant. The names are those of ss -ti. Missing values are
-// 0.
+// Sample is the state of a sender at an instant, with the names of ss -ti. Missing values are 0.
 type Sample struct {
 	At                        time.Duration
 	Cwnd, Ssthresh            int           // in bytes; an Ssthresh of 0: not set yet
@@ -84,7 +83,7 @@ type LinkEvent struct {
 	At     time.Duration
 	Kind   LinkEventKind
 	Flow   int           // flow of the packet; -1: no flow
-	Bytes  int           // size of the packet, or of all packets of a thinned event
+	Bytes  int           // size of the packet, or of all packets that a thinned event stands for
 	Wait   time.Duration // queueing delay of a packet that departs
 	Queued int           // number of bytes in the queue after the event
 	Why    string        // reason of the drop

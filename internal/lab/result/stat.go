@@ -35,8 +35,9 @@ func Describe(values []float64, cut int) Summary {
 	for range cut {
 		sorted = append(sorted, math.Inf(1))
 	}
-	s.Median, s.Q1, s.Q3 = at(sorted, 0.5), at(sorted, 0.25), at(sorted, 0.75)
-	s.Minimum, s.Maximum = at(sorted, 0), at(sorted, 1)
+	s.Median = quantile(sorted, 0.5)
+	s.Q1, s.Q3 = quantile(sorted, 0.25), quantile(sorted, 0.75)
+	s.Minimum, s.Maximum = quantile(sorted, 0), quantile(sorted, 1)
 	if cut > 0 || len(values) == 0 {
 		return s
 	}
@@ -93,10 +94,10 @@ func variance(sample []float64, mean float64) float64 {
 	return (squares - rounding*rounding/n) / (n - 1)
 }
 
-// at returns the quantile p, from 0 to 1, of sorted numbers: the order statistic at (n-1)p, counted
-// from 0, with linear interpolation. This is definition 7 of Hyndman and Fan (1996), which
+// quantile returns the quantile p, from 0 to 1, of sorted numbers: the order statistic at (n-1)p,
+// counted from 0, with linear interpolation. This is definition 7 of Hyndman and Fan (1996), which
 // spreadsheets use. It returns NaN without numbers.
-func at(sorted []float64, p float64) float64 {
+func quantile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
 	}

@@ -41,11 +41,11 @@ func TestDescribe(t *testing.T) {
 	assert.InDelta(t, 9, s.Maximum, tiny)
 }
 
-func TestDescribeFewAndNothing(t *testing.T) {
+func TestDescribeFewRuns(t *testing.T) {
 	one := result.Describe([]float64{3}, 0)
 	assert.InDelta(t, 3, one.Mean, tiny)
 	assert.InDelta(t, 3, one.Median, tiny)
-	assert.True(t, math.IsNaN(one.SD) && math.IsNaN(one.Low), "one run says nothing of others")
+	assert.True(t, math.IsNaN(one.SD) && math.IsNaN(one.Low), "the spread of one run is undefined")
 
 	none := result.Describe(nil, 0)
 	assert.Zero(t, none.N)
@@ -60,7 +60,7 @@ func TestDescribeFewAndNothing(t *testing.T) {
 
 // The mean of the runs that finished would be biased. The median is valid if more than half of the
 // runs finished.
-func TestDescribeRunsThatWereCutOff(t *testing.T) {
+func TestDescribeUnfinishedRuns(t *testing.T) {
 	s := result.Describe([]float64{1, 2, 3, 4}, 1)
 	assert.Equal(t, 5, s.N)
 	assert.Equal(t, 1, s.Cut)
@@ -72,13 +72,13 @@ func TestDescribeRunsThatWereCutOff(t *testing.T) {
 	assert.True(t, math.IsInf(s.Maximum, 1))
 
 	s = result.Describe([]float64{1, 2}, 2)
-	assert.True(t, math.IsInf(s.Median, 1), "between 2 and never")
+	assert.True(t, math.IsInf(s.Median, 1), "between 2 and infinity")
 	assert.True(t, math.IsNaN(s.IQR()))
 	s = result.Describe(nil, 3)
 	assert.True(t, math.IsInf(s.Minimum, 1))
 }
 
-func TestDescribeDoesNotDependOnTheOrder(t *testing.T) {
+func TestDescribeIgnoresOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	values := make([]float64, 100)
 	for i := range values {
@@ -91,22 +91,22 @@ func TestDescribeDoesNotDependOnTheOrder(t *testing.T) {
 	}
 }
 
-// About 95 of the confidence intervals of a hundred normal samples contain the mean.
-func TestTheIntervalHoldsTheMean(t *testing.T) {
+// About 95 % of the confidence intervals of normal samples contain the mean.
+func TestConfidenceIntervalCoverage(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const samples = 4000
-	held := 0
+	contained := 0
 	for range samples {
 		values := make([]float64, 5)
 		for i := range values {
 			values[i] = 10 + 3*random.NormFloat64()
 		}
 		if s := result.Describe(values, 0); s.Low <= 10 && 10 <= s.High {
-			held++
+			contained++
 		}
 	}
 	sigma := math.Sqrt(samples * 0.95 * 0.05)
-	assert.InDelta(t, samples*0.95, held, 4*sigma)
+	assert.InDelta(t, samples*0.95, contained, 4*sigma)
 }
 
 // Each pair differs by 1 on average, although values differ by a hundred, because the common part
@@ -126,7 +126,7 @@ func TestPaired(t *testing.T) {
 	assert.Positive(t, d.Low)
 	wide := result.Unpaired(a, []float64{110, 211, 312})
 	assert.InDelta(t, d.Mean, wide.Mean, tiny)
-	assert.Negative(t, wide.Low, "the same numbers without their pairs")
+	assert.Negative(t, wide.Low, "the interval is wider without pairs")
 	assert.Panics(t, func() { result.Paired(a, b[:2]) })
 }
 

@@ -32,7 +32,7 @@ func TrendOf(means []float64) (s int, drift float64) {
 		return 0, 0
 	}
 	slices.Sort(slopes)
-	return s, at(slopes, 0.5) * float64(len(means)-1) * float64(len(means)) / sum
+	return s, quantile(slopes, 0.5) * float64(len(means)-1) * float64(len(means)) / sum
 }
 
 // Steady reports whether trials show no trend, given S and the drift of each trial. A trend must be

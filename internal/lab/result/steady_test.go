@@ -50,9 +50,9 @@ func TestSteady(t *testing.T) {
 		{"noise", .1, 1, flat, true},
 		{"noise in many trials", .1, 20, flat, true},
 		{"a sawtooth", 0, 1, func(x float64) float64 { return 1 + .3*math.Mod(5*x, 1) }, true},
-		{"a share that still falls", .05, 1, func(x float64) float64 { return 1 - .4*x }, false},
+		{"a falling share", .05, 1, func(x float64) float64 { return 1 - .4*x }, false},
 		{
-			"one that rises, behind noise, in three trials", .1, 3,
+			"a rising share with noise, in three trials", .1, 3,
 			func(x float64) float64 { return 1 + .3*x }, false,
 		},
 		{
@@ -60,11 +60,11 @@ func TestSteady(t *testing.T) {
 			func(x float64) float64 { return 1 + math.Exp(-4*x) }, false,
 		},
 		{
-			"a transient that is over", .02, 1, func(x float64) float64 { return 1 + math.Exp(-40*x) },
+			"a short transient", .02, 1, func(x float64) float64 { return 1 + math.Exp(-40*x) },
 			true,
 		},
 		{
-			"a change that is too small to matter", 0, 1,
+			"a change of 2 %", 0, 1,
 			func(x float64) float64 { return 1 + .02*x }, true,
 		},
 	} {

@@ -16,7 +16,7 @@ import (
 // ErrFile is the error of a file with invalid content.
 var ErrFile = errors.New("not a file of results")
 
-// These columns of trials.csv come before those of the catalog. A run has a row for each flow, and
+// fixedColumns are the columns of trials.csv before the metrics. A run has a row for each flow, and
 // then one for the whole run, with an empty flow. Without that row the run is incomplete.
 var fixedColumns = []string{
 	"experiment", "cell", "trial", "seed", "flow", "label", "finished", "note", "hash", "clock",
@@ -82,13 +82,13 @@ func AppendRow(dst []byte, fields ...string) []byte {
 type Trials struct {
 	Runs []*Trial
 	// Whole is the length of the file up to the end of its last complete run. Cut is the number of
-	// lines after that; they belong to a run whose writer was stopped.
+	// lines of an incomplete run after that: its writer was stopped.
 	Whole, Cut int
 }
 
 // ParseTrials parses the results of the experiment with the given mark; the path is for errors. It
-// skips an incomplete run at the end. Any other fault is an error with its line. check finds faults
-// of a run that only the caller can detect; it may be nil.
+// skips an incomplete run at the end. Any other fault is an error with its line. check rejects runs
+// that do not belong to the caller's experiment; it may be nil.
 func ParseTrials(path string, text []byte, experiment string, check func(*Trial) error) (
 	Trials, error,
 ) {

@@ -27,7 +27,7 @@ func trials() []*result.Trial {
 		},
 		{
 			Cell: 1, Trial: 7, Seed: 3, Virtual: time.Millisecond,
-			Note: "a hole,\n\"black\"", Whole: result.Values{},
+			Note: "two lines,\n\"quoted\"", Whole: result.Values{},
 			Flows: []result.Flow{{Name: "a,b", Note: " no answer", Values: result.Values{}}},
 		},
 	}
@@ -41,13 +41,13 @@ func file(ts ...*result.Trial) []byte {
 	return text
 }
 
-func TestTrialsAreReadAsTheyWereWritten(t *testing.T) {
+func TestTrialsRoundTrip(t *testing.T) {
 	want := trials()
 	text := file(want...)
 	assert.Equal(t, 6, bytes.Count(text, []byte{'\n'}), "a row is a line")
 	got, err := result.ParseTrials("trials.csv", text, mark, nil)
 	require.NoError(t, err)
-	want[1].Note = `a hole, "black"` // contains a quote and a comma
+	want[1].Note = `two lines, "quoted"` // a row stays one line
 	assert.Equal(t, want, got.Runs)
 	assert.Equal(t, len(text), got.Whole)
 	assert.Zero(t, got.Cut)
@@ -55,7 +55,7 @@ func TestTrialsAreReadAsTheyWereWritten(t *testing.T) {
 }
 
 // If a writer stops at any point, all existing files are complete.
-func TestTrialsThatWereCutOff(t *testing.T) {
+func TestTruncatedTrials(t *testing.T) {
 	ts := trials()
 	text, first := file(ts...), file(ts[0])
 	header := len(result.TrialsHeader())
@@ -76,7 +76,7 @@ func TestTrialsThatWereCutOff(t *testing.T) {
 	}
 }
 
-func TestTrialsThatAreWrong(t *testing.T) {
+func TestInvalidTrials(t *testing.T) {
 	ts := trials()
 	good := string(file(ts...))
 	lines := strings.SplitAfter(good, "\n")

@@ -23,7 +23,7 @@ var (
 	xplotText  = regexp.MustCompile(`^[abclr]text [0-9]+\.[0-9]{6} [0-9]+$`)
 )
 
-// drawn counts what an xplot file draws, by color and command.
+// drawn counts the commands of an xplot file, by color and command.
 func drawn(t *testing.T, text string) map[string]int {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -41,7 +41,7 @@ func drawn(t *testing.T, text string) map[string]int {
 			count[color+" "+strings.Fields(line)[0]]++
 		default:
 			require.Equal(t, "go", line)
-			require.Equal(t, len(lines)-1, i, "nothing behind go")
+			require.Equal(t, len(lines)-1, i, "a line after go")
 		}
 	}
 	return count

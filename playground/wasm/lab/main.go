@@ -73,7 +73,7 @@ func (o *order) run() (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	dir, _ := lab.Place(study)
+	dir, _ := lab.DefaultDir(study)
 	r, err := lab.Run(context.Background(), study, lab.Options{
 		Dir: dir, Records: len(study.Cells),
 		Progress: func(done, of int) { tell(map[string]int{"done": done, "of": of}) },
@@ -83,7 +83,7 @@ func (o *order) run() (a answer, err error) {
 	}
 	var report bytes.Buffer
 	var table strings.Builder
-	err = errors.Join(r.Preview(&report, nil), r.Print(&table, lab.Shown{}))
+	err = errors.Join(r.Preview(&report, nil), r.Print(&table, lab.TableOptions{}))
 	guest.Say(guest.Body, 0, report.Bytes())
 	return answer{r.Name, table.String(), r.Hash()}, err
 }
