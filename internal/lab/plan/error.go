@@ -123,10 +123,8 @@ func (f *File) ErrorAt(cell *Cell, flow int, key, msg, want string) error {
 			at = n
 		}
 	}
-	if len(cell.Set) > 0 {
-		for i, s := range cell.Set {
-			msg += []string{", where ", " and "}[min(i, 1)] + s.Key + " is " + s.Value
-		}
+	for _, s := range cell.Set {
+		r.cell = append(r.cell, swept{Setting: s})
 	}
 	r.add(at.place, msg, want)
 	return r.err()

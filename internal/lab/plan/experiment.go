@@ -206,17 +206,14 @@ func (x *Experiment) endless() *Flow {
 
 // Warnings returns the reasons to doubt the results, each once.
 func Warnings(cells []Cell) []string {
-	var list []string
 	for i := range cells {
 		if c := &cells[i]; c.HostJitter == 0 && len(c.Flows) > 1 && c.Path.Down.Rate != nil {
-			list = append(list, fmt.Sprintf("host_jitter is 0: %d flows can lock in phase, and "+
+			return []string{fmt.Sprintf("host_jitter is 0: %d flows can lock in phase, and "+
 				"their shares are then artifacts (Floyd and Jacobson 1992); "+
-				"set host_jitter to 1svc",
-				len(c.Flows)))
-			break
+				"set host_jitter to 1svc", len(c.Flows))}
 		}
 	}
-	return list
+	return nil
 }
 
 // An application with a rate writes pieces of pieceTime at its rate, but at least pieceBytes.
@@ -252,12 +249,11 @@ func (a *App) MayWrite(
 	return n, 0
 }
 
-// pause returns how much longer the application pauses, given the time since its start.
+// pause returns how much longer the application pauses, given the time since its start. Off must
+// not be 0.
 func (a *App) pause(elapsed time.Duration) time.Duration {
-	if a.Off > 0 {
-		if at := elapsed % (a.On + a.Off); at >= a.On {
-			return a.On + a.Off - at
-		}
+	if at := elapsed % (a.On + a.Off); at >= a.On {
+		return a.On + a.Off - at
 	}
 	return 0
 }
@@ -277,8 +273,8 @@ func (a *App) paced(elapsed time.Duration, sent, size uint64) (n uint64, wait ti
 func (a *App) due(elapsed time.Duration) uint64 {
 	if a.Off > 0 {
 		cycle := a.On + a.Off
-		rests := int64(elapsed / cycle)
-		elapsed = max(elapsed-time.Duration(rests)*a.Off-max(0, elapsed%cycle-a.On), 0)
+		pauses := elapsed / cycle * a.Off
+		elapsed = max(elapsed-pauses-max(0, elapsed%cycle-a.On), 0)
 	}
 	return volume(a.Rate, elapsed)
 }
