@@ -91,7 +91,7 @@ func TestRFC9293_3_10_7_4_SYNInSynReceived(t *testing.T) {
 	assert.LessOrEqual(t, answers, 6, "at most once every half RTOMin")
 	s.send(SYN, 100, 0, 0, fullOptions)
 	s.quiet()
-	assert.Zero(t, s.h.known())
+	assert.Zero(t, s.h.numConns())
 	assert.Zero(t, s.l.halfOpen)
 
 	s = newScript(t, Config{})

@@ -31,7 +31,7 @@ func TestRFC9293_3_6_NormalClose(t *testing.T) {
 	assert.True(t, s.c.ReadDone())
 	require.NoError(t, s.c.Err())
 	s.expect(ACK, 12, 502, 0)
-	assert.Zero(t, s.h.known(), "only a small object remains")
+	assert.Zero(t, s.h.numConns(), "only a small object remains")
 	assert.Equal(t, 1, s.h.TimeWaits())
 	s.wait(59 * time.Second)
 	assert.Equal(t, StateTimeWait, s.c.State())
@@ -55,7 +55,7 @@ func TestRFC9293_3_6_PassiveClose(t *testing.T) {
 	assert.Equal(t, StateLastAck, s.c.State(), "the ACK did not cover the FIN")
 	s.send(ACK, 12, 7, 0)
 	assert.Equal(t, StateClosed, s.c.State())
-	assert.Zero(t, s.h.known())
+	assert.Zero(t, s.h.numConns())
 	s.quiet()
 }
 

@@ -186,7 +186,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	c.snd.begin(s.Ack - 1)
 	c.rcv.windowField(true) // the window that the SYN-ACK advertised
 	c.stamps.lastAck = c.rcv.nxt
-	l.keep(c)
+	l.addHalfOpen(c)
 	c.input(now, s)
 	return true
 }

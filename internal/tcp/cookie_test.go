@@ -31,7 +31,7 @@ func (s *script) sendSYNForCookie(flags Flags, o Options) sentSegment {
 	g := s.out[0]
 	s.out = nil
 	require.True(s.t, g.flags.Has(SYN|ACK), g)
-	require.Zero(s.t, s.h.known(), "the host keeps no state")
+	require.Zero(s.t, s.h.numConns(), "the host keeps no state")
 	s.iss += g.seq
 	return g
 }
@@ -218,7 +218,7 @@ func TestRFC4987_3_1_Flood(t *testing.T) {
 		s.out = nil
 	}
 	assert.Equal(t, 16, s.l.halfOpen)
-	assert.Equal(t, 16, s.h.known())
+	assert.Equal(t, 16, s.h.numConns())
 	assert.Equal(t, uint64(184), s.h.Counters().CookiesSent)
 	s.tuple = honest
 	s.send(SYN, 0, 0, 0, fullOptions)
@@ -230,7 +230,7 @@ func TestRFC4987_3_1_Flood(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, 16, s.l.halfOpen)
 	s.l.Close(s.now)
-	assert.Equal(t, 1, s.h.known())
+	assert.Equal(t, 1, s.h.numConns())
 }
 
 // RFC 4987: a spoofed address gets at most five retransmissions of a SYN-ACK, none of a cookie, and
@@ -257,7 +257,7 @@ func TestRFC4987_NoAmplification(t *testing.T) {
 				assert.LessOrEqual(t, g.options.size(), syn.size())
 				assert.Zero(t, g.n)
 			}
-			assert.Zero(t, s.h.known())
+			assert.Zero(t, s.h.numConns())
 		}
 	}
 }

@@ -196,7 +196,7 @@ func (s *script) user(op []byte) {
 // verify checks the invariants that hold between any two calls.
 func (s *script) verify() {
 	s.t.Helper()
-	require.LessOrEqual(s.t, s.h.known(), 80)
+	require.LessOrEqual(s.t, s.h.numConns(), 80)
 	verify(s.t, s.h)
 }
 

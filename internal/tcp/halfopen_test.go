@@ -221,7 +221,7 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 			require.Equal(t, whole.out, small.out, "seed %d", seed)
 			require.Equal(t, whole.h.Drops(), small.h.Drops(), "seed %d", seed)
 			require.Equal(t, whole.h.Counters(), small.h.Counters(), "seed %d", seed)
-			require.Equal(t, whole.h.known(), small.h.known(), "seed %d", seed)
+			require.Equal(t, whole.h.numConns(), small.h.numConns(), "seed %d", seed)
 			require.Equal(t, whole.l.halfOpen, small.l.halfOpen, "seed %d", seed)
 			verify(t, small.h)
 			for _, s := range both {
@@ -284,7 +284,7 @@ func TestRFC6298_5_5_SYNACK(t *testing.T) {
 	s.now = s.h.Deadline()
 	s.h.Advance(s.now)
 	s.quiet()
-	assert.Zero(t, s.h.known())
+	assert.Zero(t, s.h.numConns())
 	assert.Zero(t, s.l.halfOpen)
 	assert.Equal(t, clock.Never, s.h.Deadline())
 }
@@ -376,7 +376,7 @@ func TestListedHalfOpenConnections(t *testing.T) {
 	assert.Equal(t, 2, s.l.halfOpen)
 	verify(t, s.h)
 	s.l.Close(s.now)
-	assert.Zero(t, s.h.known())
+	assert.Zero(t, s.h.numConns())
 }
 
 // TestHalfOpenConnectionsAreShown checks that listing half-open connections shows their state and

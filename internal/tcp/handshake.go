@@ -57,10 +57,10 @@ func (k *handshake) options(knobs *Knobs, is synOffer) Options {
 	return o
 }
 
-// agree negotiates the options that both SYNs offer, and returns them. It negotiates none with a
-// peer that sent none: the course nodes that cannot parse options drop every segment with one.
-func (k *handshake) agree(knobs *Knobs, s *Segment) Options {
-	k.agreeECN(knobs, s)
+// negotiate negotiates the options that both SYNs offer, and returns them. It negotiates none with
+// a peer that sent none: the course nodes that cannot parse options drop every segment with one.
+func (k *handshake) negotiate(knobs *Knobs, s *Segment) Options {
+	k.negotiateECN(knobs, s)
 	o := s.Options
 	if knobs.OptionsOff || o == (Options{}) {
 		k.flags |= hsPlain
@@ -100,9 +100,9 @@ func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
 	return 0
 }
 
-// agreeECN negotiates ECN from the peer's SYN or SYN-ACK (RFC 3168 §6.1.1). A peer that sets both
-// flags on a SYN-ACK does not support ECN and only reflects the flags.
-func (k *handshake) agreeECN(knobs *Knobs, s *Segment) {
+// negotiateECN negotiates ECN from the peer's SYN or SYN-ACK (RFC 3168 §6.1.1). A peer that sets
+// both flags on a SYN-ACK does not support ECN and only reflects the flags.
+func (k *handshake) negotiateECN(knobs *Knobs, s *Segment) {
 	want, agreed := ECE|CWR, knobs.ECN != ECNOff && !knobs.OptionsOff
 	if s.Flags.Has(ACK) {
 		want, agreed = ECE, agreed && k.has(hsRequestedECN)

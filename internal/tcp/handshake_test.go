@@ -161,7 +161,7 @@ func TestSYNRetriesEnd(t *testing.T) {
 	assert.Len(t, s.out, 4)
 	assert.Equal(t, 12*time.Second, s.now.Sub(start), "four waits of 3 s, as document 004 says")
 	require.ErrorIs(t, s.c.Err(), ErrTimeout)
-	assert.Zero(t, s.h.known())
+	assert.Zero(t, s.h.numConns())
 	assert.Zero(t, s.h.Deadline())
 }
 
@@ -291,7 +291,7 @@ func TestRFC9293_3_10_7_2_Listen(t *testing.T) {
 	s.expect(RST, 7, 0, 0)
 	s.send(SYN|ACK, 0, 7, 0)
 	s.expect(RST, 7, 0, 0)
-	assert.Zero(t, s.h.known())
+	assert.Zero(t, s.h.numConns())
 }
 
 func TestRFC9293_3_10_7_4_SynReceived(t *testing.T) {
@@ -308,13 +308,13 @@ func TestRFC9293_3_10_7_4_SynReceived(t *testing.T) {
 		s := begin(t)
 		s.send(ACK, 1, 2, 0)
 		s.expect(RST, 2, 0, 0)
-		assert.Equal(t, 1, s.h.known())
+		assert.Equal(t, 1, s.h.numConns())
 	})
 	t.Run("a reset returns to LISTEN", func(t *testing.T) {
 		s := begin(t)
 		s.send(RST, 1, 0, 0)
 		s.quiet()
-		assert.Zero(t, s.h.known())
+		assert.Zero(t, s.h.numConns())
 		assert.Zero(t, s.l.halfOpen)
 		_, _, _, ok := s.h.NextEvent()
 		assert.False(t, ok, "a connection that was never reported causes no event")
@@ -330,7 +330,7 @@ func TestRFC9293_3_10_7_4_SynReceived(t *testing.T) {
 		s.wait(time.Minute)
 		s.collect()
 		assert.Len(t, s.out, 2)
-		assert.Zero(t, s.h.known())
+		assert.Zero(t, s.h.numConns())
 		assert.Zero(t, s.l.halfOpen)
 	})
 	t.Run("data and FIN arrive with the last ACK", func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestListenBacklog(t *testing.T) {
 	}
 	assert.Equal(t, 64, s.l.halfOpen, "half-open connections are bounded")
 	s.l.Close(s.now)
-	assert.Equal(t, 3, s.h.known(), "half-open connections end with the listener, accepted ones stay")
+	assert.Equal(t, 3, s.h.numConns(), "the listener ends only half-open connections")
 	s.l.Close(s.now)
 	_, err := s.h.Listen(netip.AddrPortFrom(addrA, 80), 1)
 	require.NoError(t, err)

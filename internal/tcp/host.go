@@ -130,7 +130,7 @@ func (h *Host) setPath(c *Conn, p Path) {
 	c.snd.path.v6 = c.tuple.RemoteAddr.Is6()
 	c.snd.path.reroute(p, known, until)
 	if p.Outlet >= 0 {
-		c.snd.refit()
+		c.snd.updateMSS()
 	}
 }
 
@@ -188,10 +188,10 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 // has reports whether the host has a connection with that tuple that is not in TIME-WAIT.
 func (h *Host) has(t Tuple) bool { return h.conns.find(&t) != nil || h.half.byTuple[t] != nil }
 
-// known returns the number of connections, including half-open ones.
-func (h *Host) known() int { return h.conns.len() + len(h.half.byTuple) }
+// numConns returns the number of connections, including half-open ones.
+func (h *Host) numConns() int { return h.conns.len() + len(h.half.byTuple) }
 
-func (h *Host) full() bool { return h.known() >= h.cfg.Limits.MaxConns }
+func (h *Host) full() bool { return h.numConns() >= h.cfg.Limits.MaxConns }
 
 func (h *Host) insert(c *Conn) {
 	h.register(c)

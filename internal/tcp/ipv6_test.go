@@ -96,7 +96,7 @@ func TestTransferOverIPv6(t *testing.T) {
 			_ = b.CloseWrite(w.now)
 			w.run(10 * time.Minute)
 			for _, h := range w.hosts {
-				assert.Zero(t, h.known())
+				assert.Zero(t, h.numConns())
 				assert.Zero(t, h.TimeWaits())
 			}
 		})
@@ -117,7 +117,7 @@ func TestRFC4007_6_ConnectionsInZones(t *testing.T) {
 		require.ErrorIs(t, err, ErrExists)
 	}
 	assert.Len(t, conns, 2)
-	assert.Equal(t, 2, h.known())
+	assert.Equal(t, 2, h.numConns())
 }
 
 // RFC 4987 §3.6: a cookie encodes the MSS of each common MTU.

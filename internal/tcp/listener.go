@@ -147,7 +147,7 @@ func (l *Listener) Close(now clock.Time) {
 		}
 		c.Abort(now)
 	}
-	l.abandon(now)
+	l.resetHalfOpen(now)
 }
 
 // backlogged reports whether the accept queue holds backlog connections; Linux allows one more. If
@@ -201,8 +201,8 @@ func (l *Listener) forget(c *Conn) {
 	}
 }
 
-// abandon resets the half-open connections of a closed listener.
-func (l *Listener) abandon(now clock.Time) {
+// resetHalfOpen resets the half-open connections of a closed listener.
+func (l *Listener) resetHalfOpen(now clock.Time) {
 	h := l.host
 	if l.halfOpen == 0 && !l.deferred {
 		return

@@ -42,7 +42,7 @@ func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 		h.timeWaits.remove(tw)
 		c.snd.beginAfter(tw)
 	}
-	l.keep(c)
+	l.addHalfOpen(c)
 	c.sendSYN(now)
 	c.host.reschedule(c)
 }
@@ -67,7 +67,7 @@ func (l *Listener) begin(now clock.Time, c *Conn) {
 	c.setState(now, evListen)
 }
 
-func (l *Listener) keep(c *Conn) {
+func (l *Listener) addHalfOpen(c *Conn) {
 	c.flags |= connHalfOpen
 	l.halfOpen++
 	l.host.insert(c)
@@ -79,14 +79,14 @@ func (c *Conn) storeSYN(s *Segment) {
 	c.rcv.begin(s.Seq)
 	c.snd.setWindow(int(s.Window))
 	c.snd.wl1 = c.rcv.irs
-	o := c.hs.agree(&c.host.cfg.Knobs, s)
+	o := c.hs.negotiate(&c.host.cfg.Knobs, s)
 	if o.HasTimestamps {
 		c.stamps.recent, c.stamps.recentAt = o.TSVal, c.host.now
 	}
 	c.snd.adoptTimeout(c.host.now, o.UserTimeout)
 	c.snd.finAlone = c.hs.has(hsPlain)
 	c.snd.path.peerOffers(&s.Options, c.hs.has(hsPlain), o.HasTimestamps)
-	c.snd.refit()
+	c.snd.updateMSS()
 	c.rcv.sack = o.SACKPermitted
 	if o.HasWindowScale {
 		c.snd.scale, c.rcv.scale = o.WindowScale, c.rcv.windowScale()
@@ -182,7 +182,7 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 		c.hs.flags |= hsSynResent
 	}
 	c.snd.rec.LastSent = now
-	c.leave(now, t)
+	c.transmitted(now, t)
 }
 
 // handleRepeatedSYN handles the SYN that the peer retransmits in SYN-RECEIVED.

@@ -69,7 +69,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		// A keepalive probe begins before the window of the peer, so the peer must acknowledge it.
 		c.keep.due = false
 		c.begin(t, c.snd.Nxt-1, 0)
-		c.leave(now, t)
+		c.transmitted(now, t)
 		return true
 	}
 	var s sending
@@ -78,14 +78,14 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		if s.FIN {
 			t.Flags |= FIN
 		}
-		c.snd.lend(t, s.Seq, s.N, s.MSS)
+		c.snd.addPayload(t, s.Seq, s.N, s.MSS)
 		if s.fresh {
 			if t.Len > 0 && c.hs.has(hsECN) {
 				c.snd.mark(t, !c.hs.has(hsNoECT))
 			}
 			c.snd.limitBy(now, s.why)
 		}
-		c.leave(now, t)
+		c.transmitted(now, t)
 		c.sample(now)
 		return true
 	}
@@ -112,14 +112,14 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	}
 }
 
-// leave counts the segments of a train that is sent.
-func (c *Conn) leave(now clock.Time, t *Train) {
+// transmitted counts the segments of a train that is sent.
+func (c *Conn) transmitted(now clock.Time, t *Train) {
 	n := uint64(t.Segments())
 	c.stats.segsOut += n
 	if t.Len > 0 || t.Flags.Has(FIN) {
 		c.stats.dataSegsOut += n
 		c.stats.bytesSent += uint64(t.Len)
-		c.snd.rec.Left(now, uint32(c.snd.Nxt)-t.Seq, t.Len, int(n))
+		c.snd.rec.Transmitted(now, uint32(c.snd.Nxt)-t.Seq, t.Len, int(n))
 	}
 	c.rcv.ack.sent(t.Len)
 	c.stamps.lastAck = c.rcv.nxt
@@ -134,7 +134,7 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 		}
 	}
 	c.rcv.sackBlocks(&t.Options, c.snd.path.fitting(c.snd.path.MTU))
-	c.leave(now, t)
+	c.transmitted(now, t)
 }
 
 // Train is a group of consecutive segments of one flow to send. Each has MSS bytes of payload, but

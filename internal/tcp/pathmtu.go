@@ -304,7 +304,7 @@ func (d *sender) mtuProbe(now clock.Time, s *sending) (sent, hold bool) {
 	if !d.probesMTU() {
 		// RFC 1191 §6.3: try the first link's MTU again after a while.
 		p.search, p.MTU = nil, int(p.link)
-		d.refit()
+		d.updateMSS()
 		return false, false
 	}
 	n := p.probe(now)
@@ -342,7 +342,7 @@ func (d *sender) blackHole(now clock.Time) bool {
 func (d *sender) narrow(now clock.Time, mtu int) {
 	d.rec.ResendLarge(d.path.mss(mtu))
 	d.path.narrow(now, mtu)
-	d.refit()
+	d.updateMSS()
 }
 
 // TooBig reports to the connection that sent sequence number seq that a router dropped the segment,
@@ -362,7 +362,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	switch {
 	case c.snd.path.isProbe(w, mtu) && c.snd.rec.ResendProbe(w):
 		c.snd.path.MTU, c.snd.path.search = mtu, &search{next: now.Add(mtuAge)}
-		c.snd.refit()
+		c.snd.updateMSS()
 		h.peers.mtus.learn(now, t.RemoteAddr, mtu, mtuAge)
 	case mtu >= c.snd.path.MTU:
 		return

@@ -148,7 +148,7 @@ func randomWorld(t *testing.T, seed uint64) bool {
 	if !w.transfer(30*time.Minute, ab, ba) {
 		return assert.Fail(t, "stalled", what())
 	}
-	closed := func() bool { return w.hosts[0].known()+w.hosts[1].known() == 0 }
+	closed := func() bool { return w.hosts[0].numConns()+w.hosts[1].numConns() == 0 }
 	if !w.until(20*time.Minute, closed) {
 		return assert.Fail(t, "does not close", what())
 	}

@@ -78,8 +78,8 @@ func (d *sender) onlyFIN() bool { return d.fin != 0 && d.Una == d.fin }
 // delivered reports whether the peer has acknowledged all data before our FIN.
 func (d *sender) delivered() bool { return d.fin != 0 && d.Una >= d.fin }
 
-// lend adds the data [seq, seq+n) to a train of segments of size mss.
-func (d *sender) lend(t *Train, seq uint64, n, mss int) {
+// addPayload adds the data [seq, seq+n) to a train of segments of size mss.
+func (d *sender) addPayload(t *Train, seq uint64, n, mss int) {
 	t.MSS, t.Len = mss, n
 	if n == 0 {
 		return
@@ -176,9 +176,9 @@ func (d *sender) limitBy(now clock.Time, by Limit) {
 	}
 }
 
-// refit sets the MSS from the path, the peer and the user's limit. If it shrinks, refit splits the
-// records of the sent queue: RFC 5681 §3.1's loss window is one segment of the new size.
-func (d *sender) refit() {
+// updateMSS sets the MSS from the path, the peer and the user's limit. If it shrinks, updateMSS
+// splits the records of the sent queue: RFC 5681 §3.1's loss window is one segment of the new size.
+func (d *sender) updateMSS() {
 	before := d.MSS
 	d.MSS = d.path.mss(d.path.MTU)
 	if d.MSS < before && !d.rec.Idle() && !d.rec.Record.Empty() {

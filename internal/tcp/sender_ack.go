@@ -35,7 +35,7 @@ func (d *sender) handleACK(
 	}
 	d.path.acked = max(d.path.acked, uint16(r.Largest))
 	if r.Probed && d.path.arrived() {
-		d.refit()
+		d.updateMSS()
 		mtuFound = true
 	}
 	if r.Delivered == 0 && r.Dups == 0 && r.DSACK == 0 && !reopened {

@@ -84,7 +84,7 @@ func (h *Host) rebuild(now clock.Time, o *halfOpen) *Conn {
 	}
 	c.snd.rec.At.RTO, c.snd.wait.at = o.rto, clock.Never
 	c.snd.wait.watch(now)
-	c.snd.refit()
+	c.snd.updateMSS()
 	return c
 }
 

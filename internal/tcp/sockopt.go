@@ -80,7 +80,7 @@ func (o *Sockopts) apply(now clock.Time, c *Conn) {
 	}
 	if o.MaxSeg != is.MaxSeg {
 		d.path.maxSeg = uint16(o.MaxSeg)
-		d.refit()
+		d.updateMSS()
 	}
 	if n := o.RecvBuffer; n != 0 {
 		c.rcv.setBuffer(min(max(n, MinBuffer), MaxBuffer))

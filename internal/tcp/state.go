@@ -195,7 +195,7 @@ func (c *Conn) established(now clock.Time) {
 		c.host.peers.rememberPlain(now, c.tuple.RemoteAddr, &c.hs)
 	}
 	if c.host.cfg.MTUProbing == MTUProbingOn && c.snd.probesMTU() && c.snd.path.startLow(now) {
-		c.snd.refit()
+		c.snd.updateMSS()
 	}
 	c.host.catch.answered(c)
 	c.raise(Established | Writable)

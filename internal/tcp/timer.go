@@ -75,7 +75,7 @@ func (c *Conn) onRTO(now clock.Time) {
 		c.snd.narrow(now, mtu)
 	} else if c.snd.blackHole(now) {
 		c.snd.path.onBlackHole(now, c.snd.probesMTU())
-		c.snd.refit()
+		c.snd.updateMSS()
 	}
 	c.snd.path.lost(c.snd.rec.OnTimeout(now))
 	c.sample(now)

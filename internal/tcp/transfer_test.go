@@ -35,7 +35,7 @@ func TestTransferClean(t *testing.T) {
 	w.run(2 * time.Minute)
 	assert.Equal(t, StateClosed, a.State())
 	for _, h := range w.hosts {
-		assert.Zero(t, h.known())
+		assert.Zero(t, h.numConns())
 		assert.Zero(t, h.TimeWaits())
 		assert.Zero(t, h.Deadline())
 	}

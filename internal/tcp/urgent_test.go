@@ -92,7 +92,7 @@ func TestEarlyBytesAreBounded(t *testing.T) {
 	assert.Equal(t, 8000, s.h.receivers.held)
 	conns[1].Abort(s.now)
 	assert.Zero(t, s.h.receivers.held)
-	require.Equal(t, 3, s.h.known())
+	require.Equal(t, 3, s.h.numConns())
 }
 
 // RFC 9293 §3.10.7.3: the urgent pointer of a SYN-ACK is relative to the SYN's sequence number.

@@ -169,9 +169,9 @@ func (v *Recovery) ExpireControl(now clock.Time) {
 	v.notify(now)
 }
 
-// Left records that segments with n bytes of data, or the FIN, have left, and reports them to the
-// congestion controller. behind is SND.NXT minus their first sequence number.
-func (v *Recovery) Left(now clock.Time, behind uint32, n, segments int) {
+// Transmitted records that segments with n bytes of data, or the FIN, were sent, and reports them
+// to the congestion controller. behind is SND.NXT minus their first sequence number.
+func (v *Recovery) Transmitted(now clock.Time, behind uint32, n, segments int) {
 	v.LastSent = now
 	v.Pacer.sent(now, n, v.snd.MSS)
 	if !v.CC.watch || n == 0 || v.Record.Empty() {

@@ -12,7 +12,7 @@ type episode struct {
 	dupAcks  int    // consecutive duplicate ACKs, without SACK
 	dupBytes int    // bytes that have left the network, according to these ACKs
 	timedOut uint64 // SND.UNA at the last timeout
-	// The state of RFC 9937.
+	// prr_delivered, prr_out and RecoverFS of RFC 9937 §6.1.
 	delivered, out, flight int
 	cwnd                   int // maximum data in flight until the next acknowledgment
 	force                  bool

@@ -46,8 +46,8 @@ func (reno) loseFirst(v *Recovery, r *Ack) {
 	}
 }
 
-// partialACK handles an acknowledgment that advances SND.UNA. In recovery, one below the recovery
-// point shows the next hole (RFC 6582 §3.2 step 3).
+// partialACK handles an acknowledgment that advances SND.UNA. In recovery, an acknowledgment below
+// the recovery point shows the next hole (RFC 6582 §3.2 step 3).
 func (n reno) partialACK(v *Recovery, r *Ack) {
 	v.Episode.dupAcks = 0
 	// One segment of the advance is the retransmission. The other segments left the network before.

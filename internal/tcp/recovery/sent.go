@@ -128,7 +128,7 @@ func (q *sentQueue) grow() {
 
 func (q *sentQueue) pop() {
 	r := q.at(q.first)
-	q.leave(q.first, r)
+	q.detach(q.first, r)
 	q.first++
 }
 
@@ -142,7 +142,7 @@ func (q *sentQueue) cut(n int) {
 
 // move puts a record into another place.
 func (q *sentQueue) move(id uint32, r *record, to place) {
-	q.leave(id, r)
+	q.detach(id, r)
 	r.place = to
 	q.bytes[to] += int(r.size)
 	q.count[to]++
@@ -190,7 +190,7 @@ func (q *sentQueue) restore() {
 	for q.lists[lost].n > 0 {
 		id := q.lists[lost].head
 		r := q.at(id)
-		q.leave(id, r)
+		q.detach(id, r)
 		r.place = inFlight
 		q.bytes[inFlight] += int(r.size)
 		q.count[inFlight]++
@@ -212,7 +212,8 @@ func (q *sentQueue) onlyFIN() bool {
 	return !q.Empty() && q.at(q.first).flags&FIN != 0 && q.at(q.first).payload() == 0
 }
 
-func (q *sentQueue) leave(id uint32, r *record) {
+// detach removes a record from the counts and the list of its place.
+func (q *sentQueue) detach(id uint32, r *record) {
 	q.bytes[r.place] -= int(r.size)
 	q.count[r.place]--
 	if r.place == inFlight {
