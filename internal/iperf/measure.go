@@ -44,12 +44,12 @@ type group struct {
 	busy     sync.WaitGroup
 	counting atomic.Bool // set when the omitted time is over
 
-	most   int64        // bytes after which the test ends; 0: no limit
-	left   atomic.Int64 // part of most that no sender has reserved
-	sent   atomic.Int64 // bytes that senders sent while counting
-	gained atomic.Int64 // bytes that receivers received while counting
-	once   sync.Once    // makes halt close stop only once
-	enough chan struct{}
+	limit      int64        // bytes after which the test ends; 0: no limit
+	unreserved atomic.Int64 // part of limit that no sender has reserved
+	sent       atomic.Int64 // bytes that senders sent while counting
+	received   atomic.Int64 // bytes that receivers received while counting
+	once       sync.Once    // makes halt close stop only once
+	enough     chan struct{}
 }
 
 func (h *Host) newTest(server bool) *test {
@@ -66,28 +66,28 @@ func (h *Host) newTest(server bool) *test {
 
 func (t *test) agree(p Params) {
 	t.group.params = p
-	most := p.Num
+	limit := p.Num
 	if p.Blocks > 0 {
-		most = min(p.Blocks, math.MaxInt64/int64(p.Len)) * int64(p.Len)
+		limit = min(p.Blocks, math.MaxInt64/int64(p.Len)) * int64(p.Len)
 	}
 	if !t.server { // only the client decides when the test ends
-		t.group.most = most
-		t.group.left.Store(most)
+		t.group.limit = limit
+		t.group.unreserved.Store(limit)
 	}
 }
 
 // reserve takes a block from the bytes that are left to send, and reports whether one was left.
 func (g *group) reserve() bool {
-	if g.most == 0 || !g.counting.Load() {
+	if g.limit == 0 || !g.counting.Load() {
 		return true
 	}
 	block := int64(g.params.Len)
-	return g.left.Add(-block)+block > 0
+	return g.unreserved.Add(-block)+block > 0
 }
 
 // moved adds n to a total, and ends the test when the total reaches the requested amount.
 func (g *group) moved(total *atomic.Int64, n int) {
-	if g.counting.Load() && total.Add(int64(n)) >= g.most && g.most > 0 {
+	if g.counting.Load() && total.Add(int64(n)) >= g.limit && g.limit > 0 {
 		g.satisfy()
 	}
 }

@@ -147,7 +147,7 @@ func (s *stream) received(n int) {
 		return
 	}
 	s.moved.Add(int64(n))
-	t.group.moved(&t.group.gained, n)
+	t.group.moved(&t.group.received, n)
 }
 
 // payload returns n pseudo-random bytes, which a link cannot compress.

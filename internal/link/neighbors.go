@@ -23,10 +23,10 @@ type neighbor struct {
 	failed bool
 	down   bool // the TUN device was down when the last packet was sent
 
-	heard, out uint64 // packets received from the neighbor, and sent to it
-	refusals   uint64 // number of ICMP errors
-	refusal    error  // the last ICMP error; nil: port unreachable
-	problem    error  // why the last packet was not sent; nil: it was sent
+	rx, tx   uint64 // packets received from the neighbor, and sent to it
+	refusals uint64 // number of ICMP errors
+	refusal  error  // the last ICMP error; nil: port unreachable
+	problem  error  // why the last packet was not sent; nil: it was sent
 }
 
 // icmpError is an ICMP error about a sent datagram.
@@ -40,7 +40,7 @@ type icmpError struct {
 func (n *neighbor) sent(packets, bytes int) {
 	n.on.counters.TxPackets += uint64(packets)
 	n.on.counters.TxBytes += uint64(bytes)
-	n.out += uint64(packets)
+	n.tx += uint64(packets)
 	n.problem, n.down = nil, false
 }
 

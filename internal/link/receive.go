@@ -57,7 +57,7 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 		return 0
 	}
 	if from != nil {
-		from.heard += packets
+		from.rx += packets
 	}
 	c := &in.counters
 	c.RxPackets += packets

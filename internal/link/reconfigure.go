@@ -53,7 +53,7 @@ func (t *table) inherit(old *table) {
 		for addr, n := range f.hops {
 			o := was.hops[addr]
 			if o != nil && addr == n.Addr && o.Host == n.Host && o.Port == n.Port {
-				n.heard, n.out, n.refusals, n.refusal = o.heard, o.out, o.refusals, o.refusal
+				n.rx, n.tx, n.refusals, n.refusal = o.rx, o.tx, o.refusals, o.refusal
 				n.problem, n.down = o.problem, o.down
 			}
 		}

@@ -39,7 +39,7 @@ func tunPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
 func vnetPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
 	t.Helper()
 	d, kernel = tunPair(t, cfg)
-	d.file = &vnetTUN{fd: d.fd, whole: true}
+	d.file = &vnetTUN{fd: d.fd, joins: true}
 	return d, kernel
 }
 
@@ -54,11 +54,11 @@ func give(t *testing.T, kernel int, h vnetHeader, packet []byte) {
 
 func TestTUNReadsTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
-	w := whole{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1, 40_000)}
+	w := testPacket{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1, 40_000)}
 	b, _ := w.packet()
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
 	want := splitAll(t, h, b)
-	other, _ := whole{proto: protoTCP, flags: tcpACK}.packet()
+	other, _ := testPacket{proto: protoTCP, flags: tcpACK}.packet()
 	give(t, kernel, vnetHeader{gso: 99}, b) // a header with an unknown type
 	give(t, kernel, h, b)
 	give(t, kernel, vnetHeader{}, other)
@@ -82,7 +82,7 @@ func TestTUNReadsTrains(t *testing.T) {
 // Trains that fill the memory are read in several batches, without loss.
 func TestTUNReadsManyTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
-	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 60_000)}.packet()
+	b, _ := testPacket{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 60_000)}.packet()
 	frames := make([]buffer.Frame, 16)
 	got := 0
 	for sent := range 30 {
@@ -106,7 +106,7 @@ func TestTUNReadsManyTrains(t *testing.T) {
 
 func TestTUNWritesTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
-	w := whole{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1, 40_000)}
+	w := testPacket{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1, 40_000)}
 	b, _ := w.packet()
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
 	packets := splitAll(t, h, b)
@@ -142,8 +142,9 @@ func TestTUNQueuesTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
 	var want, got [][]byte
 	for i := 0; d.Pending() == 0; i++ {
-		b, _ := whole{proto: protoTCP, flags: tcpACK, seq: uint32(i), text: randomPayload(uint64(i),
-			40_000)}.packet()
+		b, _ := testPacket{proto: protoTCP, flags: tcpACK, seq: uint32(i),
+			text: randomPayload(uint64(i),
+				40_000)}.packet()
 		packets := splitAll(t, vnetHeader{gso: vnetTCPv4, gsoSize: 1360}, b)
 		apart := bytes.Clone(packets[15])
 		apart[30]++ // no longer part of the flow
@@ -584,8 +585,8 @@ func TestTUNCarriesIPv6(t *testing.T) {
 	assert.Equal(t, p[44:], reply[44:])
 
 	t.Log("# it takes a train in one call, and refuses it as a whole")
-	whole := whole{v6: true, proto: protoTCP, flags: tcpACK, text: randomPayload(1, 40_000)}
-	b, _ := whole.packet()
+	packet := testPacket{v6: true, proto: protoTCP, flags: tcpACK, text: randomPayload(1, 40_000)}
+	b, _ := packet.packet()
 	copy(b[8:], src.AsSlice())
 	copy(b[24:], dst.AsSlice())
 	packets := splitAll(t, vnetHeader{gso: vnetTCPv6, gsoSize: 1340}, b)
@@ -647,14 +648,14 @@ func TestTUNWithoutSegmentationInTheKernel(t *testing.T) {
 		Kernel: []netip.Prefix{netip.MustParsePrefix("10.9.0.2/24")}, Offload: OffloadPlain,
 	})
 	assert.Equal(t, OffloadTUN, d.Info().Offload)
-	file := &vnetTUN{fd: d.fd, whole: true} // the device expects no header, so it refuses the packets
+	file := &vnetTUN{fd: d.fd, joins: true} // the device expects no header
 	d.file = file
-	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 4000)}.packet()
+	b, _ := testPacket{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 4000)}.packet()
 	packets := splitAll(t, vnetHeader{gso: vnetTCPv4, gsoSize: 1360}, b)
 	n, err := d.WriteBatch([]buffer.Train{trainOf(0, addrB, packets...)})
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
-	assert.False(t, file.whole)
+	assert.False(t, file.joins)
 	assert.Equal(t, uint64(3), d.Counters(0).Drops[DropRefused], "each by itself")
 	assert.Zero(t, d.Pending())
 }
@@ -662,7 +663,7 @@ func TestTUNWithoutSegmentationInTheKernel(t *testing.T) {
 // Trains cross in both directions without an allocation.
 func TestTUNAllocatesNothing(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
-	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 40_000)}.packet()
+	b, _ := testPacket{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 40_000)}.packet()
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
 	var header [vnetHeaderLen]byte
 	h.put(&header)

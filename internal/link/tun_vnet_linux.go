@@ -30,7 +30,7 @@ func hasVnet(fd int) bool {
 type vnetTUN struct {
 	fd     int
 	join   joiner
-	whole  bool // trains are joined; false: the kernel has refused a joined packet
+	joins  bool // trains are joined; false: the kernel has refused a joined packet
 	rx, tx [vnetHeaderLen]byte
 	in     [2]unix.Iovec
 	out    []unix.Iovec
@@ -43,7 +43,7 @@ func newVnetTUN(fd int) (*vnetTUN, error) {
 	if err := unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, vnetHeaderLen); err != nil {
 		return nil, os.NewSyscallError("TUNSETVNETHDRSZ", err)
 	}
-	f := &vnetTUN{fd: fd, whole: true}
+	f := &vnetTUN{fd: fd, joins: true}
 	const tcp = tunChecksum | tunTSO4 | tunTSO6 | tunTSOECN
 	for _, offer := range []int{tcp | tunUSO4 | tunUSO6, tcp, tunChecksum, 0} {
 		err := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offer)
@@ -100,7 +100,7 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 		var size int
 		f.packet, size = at.next(f.packet[:0])
 		if f.join.count > 0 {
-			if f.whole && f.join.add(f.packet, size) {
+			if f.joins && f.join.add(f.packet, size) {
 				continue
 			}
 			if err := f.send(to); err != nil {
@@ -108,7 +108,7 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 			}
 			done = i
 		}
-		f.join.start(f.packet, size, f.whole && i+1 < t.Count)
+		f.join.start(f.packet, size, f.joins && i+1 < t.Count)
 	}
 	if f.join.count > 0 {
 		if err := f.send(to); err != nil {
@@ -124,7 +124,7 @@ var errApart = errors.New("link: the kernel does not accept coalesced packets")
 // again continues after the processed packets. After errApart it sends the rest one by one.
 func (f *vnetTUN) again(err error, to *neighbor, t *buffer.Train, done int) (int, error) {
 	if errors.Is(err, errApart) {
-		f.whole = false
+		f.joins = false
 		return f.write(to, t, done)
 	}
 	return done, err

@@ -169,7 +169,7 @@ func (d *UDP) Neighbors(id int) []NeighborInfo {
 		if n.on.ID == id {
 			info := NeighborInfo{
 				Addr: n.Addr, Others: n.Others, Host: n.Host, Port: n.Port, UDP: n.to.addrPort(),
-				Heard: n.heard, Sent: n.out, Refused: n.refusals, Refusal: n.refusal,
+				Heard: n.rx, Sent: n.tx, Refused: n.refusals, Refusal: n.refusal,
 				Problem: n.problem,
 			}
 			if d.names != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// whole is a packet from the kernel that a test can change before it computes the checksums.
-type whole struct {
+// testPacket is a packet from the kernel that a test can change before it computes the checksums.
+type testPacket struct {
 	v6      bool
 	proto   uint8
 	options int // length of the TCP options in bytes
@@ -28,7 +28,7 @@ type whole struct {
 }
 
 // packet returns the packet with correct checksums, and the length of its headers.
-func (w whole) packet() (b []byte, headers int) {
+func (w testPacket) packet() (b []byte, headers int) {
 	start := 20
 	if w.v6 {
 		start = 40
@@ -109,11 +109,11 @@ func splitAll(t *testing.T, h vnetHeader, packet []byte) [][]byte {
 // 9293 §3.8.2), CWR is on the first new one (RFC 3168 §6.1.2), and identifications do not repeat
 // (RFC 6864 §4.2).
 func TestVnetSplitsTCP(t *testing.T) {
-	t.Run("IPv4", func(t *testing.T) { testVnetSplitsTCP(t, whole{}, vnetTCPv4, 20) })
-	t.Run("IPv6", func(t *testing.T) { testVnetSplitsTCP(t, whole{v6: true}, vnetTCPv6, 40) })
+	t.Run("IPv4", func(t *testing.T) { testVnetSplitsTCP(t, testPacket{}, vnetTCPv4, 20) })
+	t.Run("IPv6", func(t *testing.T) { testVnetSplitsTCP(t, testPacket{v6: true}, vnetTCPv6, 40) })
 }
 
-func testVnetSplitsTCP(t *testing.T, w whole, gso uint8, start uint16) {
+func testVnetSplitsTCP(t *testing.T, w testPacket, gso uint8, start uint16) {
 	t.Helper()
 	text := randomPayload(1, 3000)
 	w.proto, w.options, w.flags = protoTCP, 12, tcpACK|tcpPSH|tcpFIN|tcpCWR
@@ -137,7 +137,7 @@ func testVnetSplitsTCP(t *testing.T, w whole, gso uint8, start uint16) {
 func TestVnetSplitsUDP(t *testing.T) {
 	text := randomPayload(2, 2500)
 	for _, v6 := range []bool{false, true} {
-		w := whole{v6: v6, proto: protoUDP, id: 7, text: text}
+		w := testPacket{v6: v6, proto: protoUDP, id: 7, text: text}
 		b, _ := w.packet()
 		packets := splitAll(t, vnetHeader{flags: vnetNeedsChecksum, gso: vnetUDP, gsoSize: 1000}, b)
 		require.Len(t, packets, 3)
@@ -157,7 +157,7 @@ func TestVnetCompletesAChecksum(t *testing.T) {
 		at := map[uint8]int{protoTCP: tcpSumAt, protoUDP: udpSumAt}[proto]
 		for i := range 200_000 {
 			text := []byte{byte(i), byte(i >> 8), byte(i >> 16)}
-			want, _ := whole{proto: proto, flags: tcpACK, text: text}.packet()
+			want, _ := testPacket{proto: proto, flags: tcpACK, text: text}.packet()
 			b := bytes.Clone(want)
 			l, ok := parseLayout(b, len(b))
 			require.True(t, ok)
@@ -172,7 +172,7 @@ func TestVnetCompletesAChecksum(t *testing.T) {
 			}
 		}
 	}
-	b, _ := whole{proto: protoTCP, flags: tcpACK, text: []byte("as it is")}.packet()
+	b, _ := testPacket{proto: protoTCP, flags: tcpACK, text: []byte("as it is")}.packet()
 	got, ok := vnetHeader{}.split(bytes.Clone(b), len(b))
 	require.True(t, ok)
 	assert.False(t, got.checked, "the kernel only forwards the packet")
@@ -180,7 +180,7 @@ func TestVnetCompletesAChecksum(t *testing.T) {
 
 func TestVnetRejectsInvalidHeaders(t *testing.T) {
 	good := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 100, csumStart: 20, csumOffset: 16}
-	tcp := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(3, 1000)}
+	tcp := testPacket{proto: protoTCP, flags: tcpACK, text: randomPayload(3, 1000)}
 	udp := tcp
 	udp.proto = protoUDP
 	for name, c := range map[string]struct {
@@ -217,7 +217,7 @@ func TestVnetRejectsInvalidHeaders(t *testing.T) {
 			assert.False(t, ok)
 		})
 	}
-	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(4, 60_000)}.packet()
+	b, _ := testPacket{proto: protoTCP, flags: tcpACK, text: randomPayload(4, 60_000)}.packet()
 	_, ok := vnetHeader{gso: vnetTCPv4, gsoSize: 1}.split(append(b, make([]byte, tunBurstBytes)...), len(b))
 	assert.False(t, ok, "60,000 packets do not fit in memory")
 	_, ok = parseVnet(make([]byte, vnetHeaderLen-1))
@@ -261,7 +261,7 @@ func joinAll(j *joiner, packets [][][]byte) (headers []vnetHeader, bodies [][]by
 func TestVnetJoinReversesSplit(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for round := range 500 {
-		w := whole{
+		w := testPacket{
 			proto: protoTCP, options: []int{0, 12}[r.IntN(2)], flags: tcpACK, id: uint16(r.Uint32()),
 			df: r.IntN(2) == 0, seq: r.Uint32(), text: randomPayload(uint64(round),
 				1+r.IntN(60_000)),
@@ -300,7 +300,8 @@ func TestVnetJoinReversesSplit(t *testing.T) {
 
 // RFC 9293 §3.8.6: only segments with data and no control flags are joined.
 func TestVnetSegmentsThatAreNotJoined(t *testing.T) {
-	first := whole{proto: protoTCP, flags: tcpACK, df: true, seq: 1000, text: randomPayload(1, 100)}
+	first := testPacket{proto: protoTCP, flags: tcpACK, df: true, seq: 1000, text: randomPayload(1,
+		100)}
 	next := first
 	next.seq, next.text = 1100, randomPayload(2, 100)
 	seal := func(b []byte) []byte {
@@ -313,32 +314,35 @@ func TestVnetSegmentsThatAreNotJoined(t *testing.T) {
 		return b
 	}
 	for name, c := range map[string]struct {
-		first, next func(w *whole)
+		first, next func(w *testPacket)
 		bytes       func(b []byte) []byte // changes the next segment
 		joined      bool
 	}{
-		"the next":              {joined: true},
-		"a gap":                 {next: func(w *whole) { w.seq++ }},
-		"a longer one":          {next: func(w *whole) { w.text = randomPayload(3, 101) }},
-		"a shorter one":         {next: func(w *whole) { w.text = w.text[:1] }, joined: true},
-		"behind a PSH":          {first: func(w *whole) { w.flags |= tcpPSH }},
-		"behind a FIN":          {first: func(w *whole) { w.flags |= tcpFIN }},
-		"with PSH":              {next: func(w *whole) { w.flags |= tcpPSH }, joined: true},
-		"with CWR":              {next: func(w *whole) { w.flags |= tcpCWR }},
-		"behind CWR":            {first: func(w *whole) { w.flags |= tcpCWR }, joined: true},
-		"with ECE":              {next: func(w *whole) { w.flags |= 0x40 }},
-		"with a SYN":            {next: func(w *whole) { w.flags |= 2 }},
-		"behind a SYN":          {first: func(w *whole) { w.flags |= 2 }},
-		"urgent":                {first: func(w *whole) { w.flags |= 0x20 }, next: func(w *whole) { w.flags |= 0x20 }},
-		"options":               {next: func(w *whole) { w.options = 12 }},
-		"CE of RFC 3168":        {next: func(w *whole) { w.tos = 3 }},
-		"without text":          {next: func(w *whole) { w.text = nil }},
-		"behind one without":    {first: func(w *whole) { w.text = nil; w.seq = 1100 }},
-		"another may fragment":  {next: func(w *whole) { w.df = false }},
-		"identification":        {next: func(w *whole) { w.id = 9 }, joined: true},
-		"identification counts": {first: func(w *whole) { w.df = false }, next: func(w *whole) { w.df = false; w.id = 2 }},
+		"the next":      {joined: true},
+		"a gap":         {next: func(w *testPacket) { w.seq++ }},
+		"a longer one":  {next: func(w *testPacket) { w.text = randomPayload(3, 101) }},
+		"a shorter one": {next: func(w *testPacket) { w.text = w.text[:1] }, joined: true},
+		"after a PSH":   {first: func(w *testPacket) { w.flags |= tcpPSH }},
+		"after a FIN":   {first: func(w *testPacket) { w.flags |= tcpFIN }},
+		"with PSH":      {next: func(w *testPacket) { w.flags |= tcpPSH }, joined: true},
+		"with CWR":      {next: func(w *testPacket) { w.flags |= tcpCWR }},
+		"after CWR":     {first: func(w *testPacket) { w.flags |= tcpCWR }, joined: true},
+		"with ECE":      {next: func(w *testPacket) { w.flags |= 0x40 }},
+		"with a SYN":    {next: func(w *testPacket) { w.flags |= 2 }},
+		"after a SYN":   {first: func(w *testPacket) { w.flags |= 2 }},
+		"urgent": {first: func(w *testPacket) { w.flags |= 0x20 },
+			next: func(w *testPacket) { w.flags |= 0x20 }},
+		"options":           {next: func(w *testPacket) { w.options = 12 }},
+		"CE of RFC 3168":    {next: func(w *testPacket) { w.tos = 3 }},
+		"without text":      {next: func(w *testPacket) { w.text = nil }},
+		"after one without": {first: func(w *testPacket) { w.text = nil; w.seq = 1100 }},
+		"another DF bit":    {next: func(w *testPacket) { w.df = false }},
+		"identification":    {next: func(w *testPacket) { w.id = 9 }, joined: true},
+		"identification counts": {first: func(w *testPacket) { w.df = false },
+			next: func(w *testPacket) { w.df = false; w.id = 2 }},
 		"identification follows": {
-			first: func(w *whole) { w.df = false }, next: func(w *whole) { w.df = false; w.id = 1 }, joined: true,
+			first: func(w *testPacket) { w.df = false },
+			next:  func(w *testPacket) { w.df = false; w.id = 1 }, joined: true,
 		},
 		"other acknowledgment": {bytes: func(b []byte) []byte { b[31]++; return seal(b) }},
 		"other window":         {bytes: func(b []byte) []byte { b[35]++; return seal(b) }},
@@ -374,7 +378,7 @@ func TestVnetSegmentsThatAreNotJoined(t *testing.T) {
 		})
 	}
 	// RFC 768: a datagram without a checksum cannot be verified, and is not changed.
-	u := whole{proto: protoUDP, df: true, text: randomPayload(1, 100)}
+	u := testPacket{proto: protoUDP, df: true, text: randomPayload(1, 100)}
 	one, _ := u.packet()
 	two, _ := u.packet()
 	hs, _ := joinAll(&joiner{udp: true}, [][][]byte{{one}, {two}})
@@ -388,7 +392,8 @@ func TestVnetSegmentsThatAreNotJoined(t *testing.T) {
 
 // RFC 8200 §3: the segments of a train have equal IPv6 headers.
 func TestVnetJoinsEqualIPv6Headers(t *testing.T) {
-	first := whole{v6: true, proto: protoTCP, flags: tcpACK, seq: 1000, text: randomPayload(1, 100)}
+	first := testPacket{v6: true, proto: protoTCP, flags: tcpACK, seq: 1000, text: randomPayload(1,
+		100)}
 	next := first
 	next.seq, next.text = 1100, randomPayload(2, 100)
 	for _, at := range []int{-1, 0, 1, 2, 3, 7, 8, 23, 24, 39} {
@@ -407,7 +412,8 @@ func TestVnetJoinsEqualIPv6Headers(t *testing.T) {
 }
 
 func TestVnetAllocatesNothing(t *testing.T) {
-	b, headers := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 60_000)}.packet()
+	b, headers := testPacket{proto: protoTCP, flags: tcpACK, text: randomPayload(1,
+		60_000)}.packet()
 	mem := make([]byte, tunBurstBytes)
 	h := vnetHeader{gso: vnetTCPv4, gsoSize: 1360}
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
@@ -435,10 +441,11 @@ func TestVnetAllocatesNothing(t *testing.T) {
 
 // For any header from the kernel, split does not panic, and the packets that it returns are valid.
 func FuzzVnetSplit(f *testing.F) {
-	tcp, _ := whole{proto: protoTCP, flags: tcpACK | tcpPSH, options: 12, text: randomPayload(1,
-		300)}.packet()
-	udp, _ := whole{proto: protoUDP, text: randomPayload(1, 300)}.packet()
-	tcp6, _ := whole{v6: true, proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1,
+	tcp, _ := testPacket{proto: protoTCP, flags: tcpACK | tcpPSH, options: 12,
+		text: randomPayload(1,
+			300)}.packet()
+	udp, _ := testPacket{proto: protoUDP, text: randomPayload(1, 300)}.packet()
+	tcp6, _ := testPacket{v6: true, proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1,
 		300)}.packet()
 	for _, s := range []struct {
 		h vnetHeader
@@ -487,12 +494,12 @@ func FuzzVnetSplit(f *testing.F) {
 
 // The kernel receives exactly the bytes that were sent.
 func FuzzVnetJoin(f *testing.F) {
-	tcp, headers := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 300)}.packet()
+	tcp, headers := testPacket{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 300)}.packet()
 	h := vnetHeader{gso: vnetTCPv4, gsoSize: 100}
 	mem := append(tcp, make([]byte, 1000)...)
 	got, _ := h.split(mem, len(tcp))
 	f.Add(mem[:got.bytes], uint16(got.size), uint8(headers))
-	tcp, headers = whole{v6: true, proto: protoTCP, flags: tcpACK, text: randomPayload(1,
+	tcp, headers = testPacket{v6: true, proto: protoTCP, flags: tcpACK, text: randomPayload(1,
 		300)}.packet()
 	mem = append(tcp, make([]byte, 1000)...)
 	got, _ = vnetHeader{gso: vnetTCPv6, gsoSize: 100}.split(mem, len(tcp))
@@ -559,7 +566,7 @@ func sameButID(a, b []byte, size int) bool {
 
 // BenchmarkVnetSplit measures splitting a train of 48 packets from the kernel, including checksums.
 func BenchmarkVnetSplit(b *testing.B) {
-	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomPayload(1,
+	packet, _ := testPacket{proto: protoTCP, flags: tcpACK, options: 12, text: randomPayload(1,
 		64_000)}.packet()
 	mem := make([]byte, tunBurstBytes)
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1348}
@@ -575,7 +582,7 @@ func BenchmarkVnetSplit(b *testing.B) {
 // BenchmarkVnetJoin measures a train to the kernel. The checksums are verified, as in a router, or
 // known to be right, because the stack has computed them.
 func BenchmarkVnetJoin(b *testing.B) {
-	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomPayload(1,
+	packet, _ := testPacket{proto: protoTCP, flags: tcpACK, options: 12, text: randomPayload(1,
 		64_000)}.packet()
 	mem := append(packet, make([]byte, tunBurstBytes)...)
 	got, _ := vnetHeader{gso: vnetTCPv4, gsoSize: 1348}.split(mem, len(packet))

@@ -43,8 +43,8 @@ type Timers struct {
 	// Timeout is the lifetime of a learned route without a refresh. It must be longer than Periodic
 	// and PeriodicOffset together. Default: 12 s, RIPv2 and RIPng 180 s.
 	Timeout time.Duration
-	// Garbage is how long the Speaker announces a dead route at Infinity before it deletes the
-	// route. Default: Timeout, RIPv2 and RIPng 120 s.
+	// Garbage is how long the Speaker announces an unreachable route at Infinity before it deletes
+	// the route. Default: Timeout, RIPv2 and RIPng 120 s.
 	Garbage time.Duration
 	// TriggerMin and TriggerMax limit the random delay between two triggered updates (RFC 2453
 	// §3.10.1). Default: none, RIPv2 and RIPng 1 s and 5 s.

@@ -7,13 +7,13 @@
 // the caller passes the time.
 //
 // One table (table.go) has one route for each prefix. A route is the router's own (own.go), learned
-// from a gateway (gateway.go), or dead (expiry.go). The Speaker announces dead routes at Infinity
-// for a while, so that the loss spreads even if a message is lost. It queues every change at each
-// outlet (output.go), which is a neighbor or a whole link, and sends it with the next triggered
-// update. The periodic update, and the response to a request, contain the whole table. input.go
-// checks received messages in the order of RFC 2453 §3.9. Each dialect has a codec: message.go,
-// message2.go and ripng.go. auth.go signs and verifies messages. Each reason to reject a message
-// has a name (refusal.go).
+// from a gateway (gateway.go), or unreachable (expiry.go). The Speaker announces unreachable routes
+// at Infinity for a while, so that the loss spreads even if a message is lost. It queues every
+// change at each outlet (output.go), which is a neighbor or a whole link, and sends it with the
+// next triggered update. The periodic update, and the response to a request, contain the whole
+// table. input.go checks received messages in the order of RFC 2453 §3.9. Each dialect has a codec:
+// message.go, message2.go and ripng.go. auth.go signs and verifies messages. Each reason to reject
+// a message has a name (refusal.go).
 //
 // The cost of a refresh does not depend on the size of the table. Without changes and timeouts,
 // nothing scans the table.

@@ -42,7 +42,7 @@ func (s *Speaker) scheduleRequests(now clock.Time) {
 
 // requestTables schedules a request to every neighbor if a route is still missing.
 func (s *Speaker) requestTables(now clock.Time) {
-	if s.table.dead.head == nil {
+	if s.table.garbage.head == nil {
 		return
 	}
 	s.requestedAt = now

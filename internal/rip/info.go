@@ -50,7 +50,7 @@ type RouteInfo struct {
 	Prefix  netip.Prefix
 	Cost    int
 	Tag     uint16
-	NextHop netip.Addr    // next hop; zero if directly connected or dead
+	NextHop netip.Addr    // next hop; zero if directly connected or unreachable
 	From    netip.Addr    // router that announced the route; zero: no router
 	Iface   int           // outgoing interface; -1: no interface
 	Age     time.Duration // time since the last refresh or change

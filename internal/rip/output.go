@@ -274,7 +274,7 @@ func (o *outlet) begin(t *table) bool {
 
 // entry returns the entry of a route for this outlet, or false if the outlet omits the route.
 func (o *outlet) entry(r *route) (Entry, bool) {
-	if r.forgotten {
+	if r.removed {
 		return Entry{}, false
 	}
 	e := Entry{Prefix: r.prefix, Cost: uint32(r.cost), Tag: r.tag}

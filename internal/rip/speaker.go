@@ -131,14 +131,14 @@ func (s *Speaker) Deadline() clock.Time {
 	return t
 }
 
-// Advance expires routes that were not refreshed, deletes dead routes, and starts the full update
-// when it is due.
+// Advance expires routes that were not refreshed, deletes unreachable routes, and starts the full
+// update when it is due.
 func (s *Speaker) Advance(now clock.Time) {
 	for s.table.learned.first().Due(now) {
 		s.expire(now, s.table.learned.head)
 	}
-	for s.table.dead.first().Due(now) {
-		s.table.forget(s.table.dead.head)
+	for s.table.garbage.first().Due(now) {
+		s.table.forget(s.table.garbage.head)
 	}
 	if s.requestAt.Due(now) {
 		s.requestAt = clock.Never

@@ -10,24 +10,24 @@ import (
 )
 
 // route is the route of one prefix. It is own if own is not empty, learned if via is set, and
-// otherwise dead.
+// otherwise unreachable.
 type route struct {
 	prefix netip.Prefix
 	key    key    // key of prefix
-	cost   int    // Infinity if dead
+	cost   int    // Infinity if unreachable
 	tag    uint16 // tag that is kept and announced (RFC 2453 §4.2)
 	hop    netip.Addr
 	via    *gateway // router that announced the route
 	own    []own    // sources of an own prefix, the best first
 
-	due        clock.Time // time of expiry of a learned route, or of deletion of a dead one
+	due        clock.Time // time of expiry of a learned route, or of deletion of an unreachable one
 	queue      *queue     // the timer queue that contains it
 	prev, next *route
 	changedAt  clock.Time
-	heldUntil  clock.Time // for a dead route: before this time, only a cost below lost is accepted
+	heldUntil  clock.Time // of an unreachable route: until then, only a cost below lost is accepted
 	lost       int
 
-	forgotten bool // the route was removed from the table; some list may still contain it
+	removed   bool // the route was removed from the table; some list may still contain it
 	pending   bool // Speaker.changes contains the route
 	installed bool // the owner's routing table contains the route
 }
@@ -47,11 +47,11 @@ func (r *route) isOwn() bool { return len(r.own) > 0 }
 // table contains the routes by prefix, and two queues of the times of expiry and deletion.
 type table struct {
 	byPrefix map[key]*route
-	all      []*route // sorted routes, including some forgotten ones; never changed in place
+	all      []*route // sorted routes, including some removed ones; never changed in place
 	added    []*route // routes not yet in all
-	holes    bool     // all contains forgotten routes
+	holes    bool     // all contains removed routes
 	learned  queue
-	dead     queue
+	garbage  queue // unreachable routes
 }
 
 // key is a prefix as numbers, for fast lookups: the halves of the address and the prefix length.
@@ -70,7 +70,7 @@ func compareRoutes(a, b *route) int {
 
 func (t *table) find(p netip.Prefix) *route { return t.byPrefix[keyOf(p)] }
 
-// add adds a dead route for a new prefix.
+// add adds an unreachable route for a new prefix.
 func (t *table) add(p netip.Prefix) *route {
 	r := &route{prefix: p, key: keyOf(p), cost: Infinity}
 	if t.byPrefix == nil {
@@ -83,7 +83,7 @@ func (t *table) add(p netip.Prefix) *route {
 
 func (t *table) forget(r *route) {
 	t.unschedule(r)
-	r.forgotten = true
+	r.removed = true
 	t.holes = true
 	delete(t.byPrefix, r.key)
 }
@@ -96,7 +96,7 @@ func (t *table) sorted() []*route {
 	slices.SortFunc(t.added, compareRoutes)
 	merged := make([]*route, 0, len(t.byPrefix))
 	keep := func(r *route) {
-		if !r.forgotten {
+		if !r.removed {
 			merged = append(merged, r)
 		}
 	}
@@ -115,14 +115,14 @@ func (t *table) sorted() []*route {
 	return merged
 }
 
-// schedule sets when a learned route expires or a dead one is deleted.
+// schedule sets when a learned route expires or an unreachable one is deleted.
 func (t *table) schedule(r *route, due clock.Time) {
 	t.unschedule(r)
 	r.due = due
 	if r.via != nil {
 		t.learned.insert(r)
 	} else {
-		t.dead.insert(r)
+		t.garbage.insert(r)
 	}
 }
 
@@ -135,7 +135,7 @@ func (t *table) unschedule(r *route) {
 }
 
 // next returns the next time at which a route expires or is deleted.
-func (t *table) next() clock.Time { return clock.Earliest(t.learned.first(), t.dead.first()) }
+func (t *table) next() clock.Time { return clock.Earliest(t.learned.first(), t.garbage.first()) }
 
 // queue is a list of routes by deadline. All routes of a queue have the same lifetime, so a new one
 // nearly always belongs at the end, and the cost of a refresh does not depend on the size of the
