@@ -80,7 +80,7 @@ func TestRealAndVirtualTime(t *testing.T) {
 	}
 	page := strings.Join(linesOf(t, dir, "report.html"), "\n")
 	assert.Contains(t, page, "Real and virtual time")
-	assert.Contains(t, page, "those in real time have none")
+	assert.Contains(t, page, "only of the runs in virtual time")
 	assert.Contains(t, page, "real time: ")
 	assert.FileExists(t, filepath.Join(dir, "plots", "0-beside-cwnd.svg"))
 

@@ -41,8 +41,8 @@ func (a *Axis) at(value, from, to float64) float64 {
 	return from + share*(to-from)
 }
 
-// sound returns the axis with limits that can be drawn.
-func (a Axis) sound() Axis {
+// drawable returns the axis with limits that can be drawn.
+func (a Axis) drawable() Axis {
 	if len(a.Names) > 0 {
 		a.Min, a.Max, a.Log = -0.5, float64(len(a.Names))-0.5, false
 	}
@@ -63,7 +63,7 @@ func (a Axis) sound() Axis {
 	return a
 }
 
-// ticks returns as many numbers as fit on the axis. apart is the distance that a number needs.
+// ticks returns as many numbers as fit on the axis. apart returns the distance that a number needs.
 func (a *Axis) ticks(length float64, apart func(label string) float64) []tick {
 	if !(a.Per > 0) || len(a.Names) > 0 {
 		return a.plainTicks(length, apart)
@@ -95,7 +95,8 @@ func (a *Axis) plainTicks(length float64, apart func(label string) float64) []ti
 	}
 }
 
-// given returns the numbers at the positions in At, with as few digits as possible.
+// given returns the numbers at the positions in At. It rounds fractions to three significant
+// digits.
 func (a *Axis) given() []tick {
 	var list []tick
 	for _, v := range a.At {

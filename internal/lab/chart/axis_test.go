@@ -56,8 +56,7 @@ func TestTicksOfALogarithmicAxis(t *testing.T) {
 	}
 }
 
-// Numbers have the form that engineers use: a prefix above a million, a power of ten below a ten
-// thousandth.
+// Numbers from a million on have an SI prefix, and numbers below a ten-thousandth a power of ten.
 func TestNumbersOfAnyMagnitude(t *testing.T) {
 	for v, want := range map[float64]string{
 		5_185_067: "5.185 M", 1e9: "1 G", 2.5e12: "2.5 T", 1e6: "1 M", 999_999: "999999",
@@ -72,7 +71,7 @@ func TestNumbersOfAnyMagnitude(t *testing.T) {
 }
 
 // An axis in seconds can have numbers in milliseconds, at the same positions.
-func TestAnAxisInAnotherUnit(t *testing.T) {
+func TestAxisInAnotherUnit(t *testing.T) {
 	apart := func(string) float64 { return 20 }
 	a := Axis{Max: 0.15, Per: 1e-3}
 	list := a.ticks(120, apart)
@@ -82,13 +81,13 @@ func TestAnAxisInAnotherUnit(t *testing.T) {
 	assert.Equal(t, []string{"5.19", "37.6", "92.3"}, labels(a.ticks(500, apart)))
 }
 
-func TestNumbersOfAnAxisDoNotTouch(t *testing.T) {
+func TestNumbersDoNotOverlap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	apart := func(label string) float64 { return Sans.width(label, textSize, false) + textSize }
 	for range 2000 {
 		a := Axis{Min: rng.Float64() * 1000, Log: rng.IntN(2) == 0, Reversed: rng.IntN(2) == 0}
 		a.Max = a.Min * (1 + 100*rng.Float64())
-		a = a.sound()
+		a = a.drawable()
 		length := 60 + 400*rng.Float64()
 		list := a.ticks(length, apart)
 		last, room := -1e9, 0.0
@@ -108,7 +107,7 @@ func TestNumbersOfAnAxisDoNotTouch(t *testing.T) {
 	}
 }
 
-func TestAReversedAxisGoesTheOtherWay(t *testing.T) {
+func TestReversedAxis(t *testing.T) {
 	a := Axis{Min: 1, Max: 100, Log: true}
 	assert.InDelta(t, 50, a.at(10, 0, 100), 1e-9)
 	assert.InDelta(t, 0, a.at(1, 0, 100), 1e-9)

@@ -50,7 +50,7 @@ const (
 	Shape               // closed polygon of all points, with a faint fill
 )
 
-// Layer is data drawn in one style. It has a gap at each point that is not finite.
+// Layer is data drawn in one style. A point that is not finite makes a gap.
 type Layer struct {
 	Name    string // entry in the legend; empty: no entry
 	Kind    Kind
@@ -59,10 +59,11 @@ type Layer struct {
 	Dash    bool
 	Opacity float64 // opacity of the fill; 0: 1, or 0.25 for a Shape
 	Text    string  // text of Letters
-	Beside  bool    // Letters are to the left of their points and not above them
-	// Least is the minimum length of a drawn piece of a Line, in points, so that it stays visible.
-	Least  float64
-	Points []Point // sorted by X, except for Dots, Letters, Crosses and Shapes
+	AtLeft  bool    // Letters are to the left of their points and not above them
+	// MinLength is the minimum length of a drawn piece of a Line, in points, so that it stays
+	// visible.
+	MinLength float64
+	Points    []Point // sorted by X, except for Dots, Letters, Crosses and Shapes
 }
 
 // Point is a point in the units of the axes or of the page.
@@ -74,7 +75,7 @@ type Point struct {
 // Rule is a horizontal line with a name at its right end.
 type Rule struct {
 	Value float64
-	// Steps are the line's levels over time, if the level changes; Value is the last of them.
+	// Steps are the line's levels if they change along X; Value is the last level.
 	Steps []Point
 	Text  string
 	Paint Paint
@@ -87,7 +88,7 @@ type Name struct {
 	Paint Paint
 }
 
-// Moment is a vertical line with a name above it.
+// Moment is a vertical line with a name above it, at a value of X.
 type Moment struct {
 	Value float64
 	Text  string

@@ -34,7 +34,7 @@ func sample() *Figure {
 		Rules: []Rule{
 			{Value: 5, Text: "BDP", Paint: Soft},
 			{Value: 5.01, Text: "BDP + Q", Paint: Soft},
-			{Value: 99, Text: "not in sight", Paint: Soft},
+			{Value: 99, Text: "out of range", Paint: Soft},
 		},
 		Moments: []Moment{{Value: 4, Text: "1 Mbit/s"}, {Value: 4.1, Text: "2 Mbit/s"}, {Value: 80, Text: "later"}},
 		Strips:  []Strip{{Name: "lost", Paint: Vermillion, At: []float64{3, 1, 2, 99, math.NaN()}}},
@@ -63,13 +63,13 @@ func wordsOf(t *testing.T, f *Figure) []string {
 	return words
 }
 
-func TestAFigureIsWithinItsPage(t *testing.T) {
+func TestFigureFitsItsPage(t *testing.T) {
 	svg := svgOf(t, sample())
 	requireWithin(t, svg)
-	assert.Less(t, len(svg), 200_000, "120,000 points are too many to write each")
+	assert.Less(t, len(svg), 200_000, "120,000 points are thinned")
 }
 
-func TestAFigureSaysWhatItShows(t *testing.T) {
+func TestFigureHasItsTexts(t *testing.T) {
 	words := wordsOf(t, sample())
 	for _, want := range []string{
 		"The title", "a note", "all", "line", "steps", "fill", "blocks", "dots", "bars", "letters", "shape", "R",
@@ -77,8 +77,8 @@ func TestAFigureSaysWhatItShows(t *testing.T) {
 	} {
 		assert.Contains(t, words, want)
 	}
-	for _, not := range []string{"not in sight", "later", "2 Mbit/s"} {
-		assert.NotContains(t, words, not, "it has no place")
+	for _, not := range []string{"out of range", "later", "2 Mbit/s"} {
+		assert.NotContains(t, words, not)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestNamesOfRulesDoNotTouch(t *testing.T) {
 	assert.GreaterOrEqual(t, math.Abs(at[0]-at[1]), smallSize*perPoint)
 }
 
-func TestThePictureHasTheSameSizeAsTheSVG(t *testing.T) {
+func TestPNGHasTheSizeOfTheSVG(t *testing.T) {
 	f := sample()
 	var b bytes.Buffer
 	require.NoError(t, f.Write(&b, "png", Style{}))
@@ -107,23 +107,23 @@ func TestThePictureHasTheSameSizeAsTheSVG(t *testing.T) {
 			drawn++
 		}
 	}
-	assert.Greater(t, drawn, 100, "there is something in it")
+	assert.Greater(t, drawn, 100, "the picture is not empty")
 }
 
-func TestAnInlineFigureHasTheThemesColors(t *testing.T) {
+func TestInlineFigureUsesTheThemesColors(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, sample().WriteInline(&b, Style{}))
 	text := b.String()
 	assert.Contains(t, text, "var(--ink)")
 	assert.Contains(t, text, `aria-label="a &lt;figure&gt;"`)
-	assert.Contains(t, text, Vermillion.String(), "a datum's color is the same on any paper")
+	assert.Contains(t, text, Vermillion.String(), "colors of data do not depend on the background")
 	assert.NotContains(t, text, Ink.String())
-	assert.NotContains(t, text, "http", "it refers to nothing")
+	assert.NotContains(t, text, "http", "no references to other resources")
 	file := string(svgOf(t, sample()))
-	assert.NotContains(t, file, "var(", "programs that are no browsers read files")
+	assert.NotContains(t, file, "var(", "many programs do not support CSS variables")
 }
 
-func TestHostileNamesAreText(t *testing.T) {
+func TestHostileNamesAreEscaped(t *testing.T) {
 	evil := "</text></svg><script>alert(1)</script>\x00\x1b[31m\u202eabc\xff & \"'"
 	f := &Figure{Alt: evil, Rows: []Row{{Panels: []Panel{{
 		Title: evil, X: Axis{Label: evil, Max: 1}, Y: Axis{Names: []string{evil, evil}, Label: "y"},
@@ -162,7 +162,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-func TestAxesThatCannotBeDrawn(t *testing.T) {
+func TestInvalidAxes(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, a := range []Axis{
 		{},
@@ -194,13 +194,13 @@ func TestAxesThatCannotBeDrawn(t *testing.T) {
 	}
 }
 
-// Pieces that are too short to see get a minimum length, also at the panel's edge.
-func TestAShortPieceIsSeen(t *testing.T) {
+// Pieces that are too short to see are drawn with a minimum length, even at the panel's edge.
+func TestShortPiecesAreVisible(t *testing.T) {
 	brief := []Point{
 		{X: 5, Y: 1}, {X: 5.0001, Y: 1}, {X: math.NaN()}, {X: 9.9999, Y: 2}, {X: 10, Y: 2},
 	}
 	panel := Panel{X: Axis{Max: 10}, Y: Axis{Max: 3}, Layers: []Layer{
-		{Kind: Line, Paint: Blue, Points: brief, Least: 2},
+		{Kind: Line, Paint: Blue, Points: brief, MinLength: 2},
 	}}
 	f := Figure{Rows: []Row{{Panels: []Panel{panel}}}}
 	svg := svgOf(t, &f)
@@ -211,11 +211,11 @@ func TestAShortPieceIsSeen(t *testing.T) {
 			return
 		}
 	}
-	require.Fail(t, "there is no line")
+	require.Fail(t, "no line found")
 }
 
 // Labels of points do not overlap and do not leave the panel.
-func TestNamesHaveRoom(t *testing.T) {
+func TestNamesDoNotOverlap(t *testing.T) {
 	panel := Panel{X: Axis{Max: 10}, Y: Axis{Max: 10}}
 	for _, at := range []float64{5, 5.05, 5.1, 9.9, 9.95} {
 		panel.Names = append(panel.Names, Name{X: at, Y: 5, Text: "a name", Paint: Ink})
@@ -232,8 +232,8 @@ func TestNamesHaveRoom(t *testing.T) {
 	assert.Len(t, places, 5)
 }
 
-// A row's name of three parts is not cut off.
-func TestNamesOfRowsAreWhole(t *testing.T) {
+// A long name of a row is not truncated.
+func TestNamesOfRowsAreComplete(t *testing.T) {
 	const name = "flow-1, three senders, cubic"
 	p := Panel{X: Axis{Max: 1}, Y: Axis{Names: []string{name}}}
 	svg := svgOf(t, &Figure{Rows: []Row{{Panels: []Panel{p}}}})
@@ -242,7 +242,7 @@ func TestNamesOfRowsAreWhole(t *testing.T) {
 }
 
 // Two labels of one point in a corner of the panel are placed one below the other.
-func TestNamesInACorner(t *testing.T) {
+func TestNamesInCorners(t *testing.T) {
 	for _, x := range []float64{0.1, 9.9} {
 		p := Panel{X: Axis{Max: 10}, Y: Axis{Max: 10}, Names: []Name{
 			{X: x, Y: 9.5, Text: "a name", Paint: Ink}, {X: x, Y: 9.5, Text: "a name", Paint: Ink},
@@ -260,7 +260,7 @@ func TestNamesInACorner(t *testing.T) {
 	}
 }
 
-func TestLongNoteIsWrappedAndNotCut(t *testing.T) {
+func TestLongNoteIsWrapped(t *testing.T) {
 	note := strings.TrimSpace(strings.Repeat("1,382 segments retransmitted, ", 12))
 	var b bytes.Buffer
 	f := Figure{Note: note, Rows: []Row{{Panels: []Panel{{X: Axis{Max: 1}, Y: Axis{Max: 1}}}}}}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mostLetters limits the letters of a layer: more would be illegible.
-const mostLetters = 400
+// maxLetters limits the letters of a layer: more would be illegible.
+const maxLetters = 400
 
 func (p *placed) drawLayer(c canvas, l *Layer) {
 	switch l.Kind {
@@ -21,11 +21,11 @@ func (p *placed) drawLayer(c canvas, l *Layer) {
 	case Letters:
 		style := lettering{size: smallSize, anchor: middle, bold: true, paint: l.Paint}
 		across, up := 0.0, 2.0
-		if l.Beside {
+		if l.AtLeft {
 			style.anchor, across, up = end, 2, -0.36*smallSize
 		}
 		at := p.scattered(l)
-		for _, q := range at[:min(len(at), mostLetters)] {
+		for _, q := range at[:min(len(at), maxLetters)] {
 			q.X, q.Y = q.X-across, q.Y-up
 			c.text(Clean(l.Text, 20), q, style)
 		}
@@ -87,7 +87,7 @@ func (p *placed) lines(l *Layer) [][]Point {
 			line = stairs(line)
 		}
 		for _, part := range p.inside.clip(line) {
-			lines = append(lines, p.stretched(part, l.Least))
+			lines = append(lines, p.stretched(part, l.MinLength))
 		}
 	}
 	return lines

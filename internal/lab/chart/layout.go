@@ -53,13 +53,13 @@ func (f *Figure) layout(s Style) *layout {
 			insides += f.rowHeight(i)
 		}
 		scale := (s.Height - l.height + insides) / max(insides, 1)
-		l = f.place(s, max(scale, leastInside/max(insides, 1)*float64(len(f.Rows))))
+		l = f.place(s, max(scale, minInside/max(insides, 1)*float64(len(f.Rows))))
 	}
 	return l
 }
 
-// leastInside is the minimum height of the inside of a panel.
-const leastInside = 24
+// minInside is the minimum height of the inside of a panel.
+const minInside = 24
 
 func (f *Figure) place(s Style, scale float64) *layout {
 	l := &layout{width: cmp.Or(s.Width, PageWidth), font: s.Font}
@@ -69,7 +69,7 @@ func (f *Figure) place(s Style, scale float64) *layout {
 	for i := range f.Rows {
 		for j := range f.Rows[i].Panels {
 			p := &placed{Panel: &f.Rows[i].Panels[j], font: l.font}
-			p.x, p.y = p.X.sound(), p.Y.sound()
+			p.x, p.y = p.X.drawable(), p.Y.drawable()
 			rows[i] = append(rows[i], p)
 			l.panels = append(l.panels, p)
 		}
@@ -247,7 +247,7 @@ type entry struct {
 	at    float64 // distance from the panel's left edge
 }
 
-func (l *Layer) seen() bool {
+func (l *Layer) hasPoints() bool {
 	return slices.ContainsFunc(l.Points, func(p Point) bool { return finite(p.X) && finite(p.Y) })
 }
 
@@ -277,7 +277,7 @@ func (p *placed) entries() [][]entry {
 	}
 	for i := range p.Layers {
 		layer := &p.Layers[i]
-		if layer.Name == "" || !layer.seen() {
+		if layer.Name == "" || !layer.hasPoints() {
 			continue
 		}
 		name := Clean(layer.Name, 48)

@@ -52,11 +52,11 @@ func (p Paint) Tint(share float64) Paint {
 	return RGB(mix(16) | mix(8) | mix(0))
 }
 
-// darkPaper is the background of pages with the dark theme. least is the contrast that a line needs
-// on it: WCAG 2.2 §1.4.11 requires 3 to 1 for graphics.
+// darkPaper is the background of pages with the dark theme. minContrast is the contrast that a line
+// needs on it: WCAG 2.2 §1.4.11 requires 3 to 1 for graphics.
 const (
-	darkPaper     = 0x161618
-	leastContrast = 3.6
+	darkPaper   = 0x161618
+	minContrast = 3.6
 )
 
 func luminance(rgb uint32) float64 {
@@ -75,7 +75,7 @@ func luminance(rgb uint32) float64 {
 func (p Paint) OnDark() Paint {
 	const step = 1.08
 	for range 80 {
-		if (luminance(p.rgb)+0.05)/(luminance(darkPaper)+0.05) >= leastContrast {
+		if (luminance(p.rgb)+0.05)/(luminance(darkPaper)+0.05) >= minContrast {
 			return p
 		}
 		r, g, b := p.rgb>>16, p.rgb>>8&0xff, p.rgb&0xff

@@ -51,8 +51,8 @@ var pathPart = regexp.MustCompile(`[mMlLhHvVzZ]|-?[0-9]+`)
 
 var upright = regexp.MustCompile(`^translate[(][0-9]+ ([0-9]+)[)]rotate[(]-90[)]$`)
 
-// trail returns the points of a path, in points of the page.
-func trail(t *testing.T, d string) []Point {
+// pathPoints returns the points of a path, in units of the page.
+func pathPoints(t *testing.T, d string) []Point {
 	t.Helper()
 	parts := pathPart.FindAllString(d, -1)
 	var list []Point
@@ -96,7 +96,7 @@ func trail(t *testing.T, d string) []Point {
 	return list
 }
 
-// requireWithin checks that everything in an SVG is on its page.
+// requireWithin checks that all paths and texts of an SVG are within its page.
 func requireWithin(t *testing.T, svg []byte) {
 	t.Helper()
 	list := elements(t, svg)
@@ -108,7 +108,7 @@ func requireWithin(t *testing.T, svg []byte) {
 	}
 	page := box{-0.1, -0.1, wide + 0.1, high + 0.1}
 	for _, e := range list {
-		for _, p := range trail(t, e.attr["d"]) {
+		for _, p := range pathPoints(t, e.attr["d"]) {
 			require.True(t, page.has(p), "%v is not in %v: %v", p, page, e.attr)
 		}
 		if e.name != "text" {

@@ -126,8 +126,8 @@ var lengths = []struct {
 
 // These limit the size of a figure, in points: from an inch to a poster.
 const (
-	leastSize    = 80
-	greatestSize = 3000
+	minSize = 80
+	maxSize = 3000
 )
 
 // SetSize sets the size from WIDTH or WIDTHxHEIGHT with a unit, such as 3.5in, 88mm or 8.8x6cm.
@@ -150,8 +150,8 @@ func (s *Style) SetSize(text string) error {
 			if err != nil {
 				return wrong
 			}
-			if sizes[i] = v * unit.points; !(sizes[i] >= leastSize && sizes[i] <= greatestSize) {
-				return fmt.Errorf("must be %d to %d points (72 per inch)", leastSize, greatestSize)
+			if sizes[i] = v * unit.points; !(sizes[i] >= minSize && sizes[i] <= maxSize) {
+				return fmt.Errorf("must be %d to %d points (72 per inch)", minSize, maxSize)
 			}
 		}
 		s.Width, s.Height = sizes[0], sizes[1]

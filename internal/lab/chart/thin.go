@@ -10,7 +10,7 @@ import (
 const grain = 0.4
 
 // columns thins a line whose X never decreases. In each column of the picture, it keeps the first,
-// the highest, the lowest and the last point, in their order. So no peak is lost.
+// the highest, the lowest and the last point, in their order. The thinned line has every peak.
 type columns struct {
 	kept, column []Point
 	at           float64
@@ -59,7 +59,7 @@ func extremes(kept, points []Point) []Point {
 	return kept
 }
 
-// dots keeps one of the dots that coincide.
+// dots drops dots that coincide with an earlier one.
 type dots struct {
 	grain float64
 	kept  []Point
@@ -104,7 +104,7 @@ func thinBars(bars []Point) []Point {
 	return kept
 }
 
-// apartBy returns the sorted values that are at least a distance apart from the one before.
+// apartBy returns the sorted values that differ from the previous one by at least a distance.
 func apartBy(values []float64, distance float64) []float64 {
 	var kept []float64
 	for _, v := range values {

@@ -20,7 +20,7 @@ func walk(n int) []Point {
 	return points
 }
 
-func TestThinLosesNoPeak(t *testing.T) {
+func TestThinKeepsPeaks(t *testing.T) {
 	points := walk(300_000)
 	points[31_415].Y = 1e6 // a peak of one sample, after which the window collapsed
 	points[271_828].Y = -1e6
@@ -31,11 +31,11 @@ func TestThinLosesNoPeak(t *testing.T) {
 	assert.Equal(t, points[0], kept[0])
 	assert.Equal(t, points[len(points)-1], kept[len(kept)-1])
 	for i := 1; i < len(kept); i++ {
-		require.Less(t, kept[i-1].X, kept[i].X, "in order, and none twice")
+		require.Less(t, kept[i-1].X, kept[i].X, "in order, without duplicates")
 	}
 }
 
-func TestThinKeepsEachColumnsRange(t *testing.T) {
+func TestThinKeepsTheRangeOfEachColumn(t *testing.T) {
 	type span struct{ least, greatest float64 }
 	spans := func(points []Point) map[int]span {
 		found := map[int]span{}
@@ -53,7 +53,7 @@ func TestThinKeepsEachColumnsRange(t *testing.T) {
 	assert.Equal(t, spans(points), spans(thinLine(points)))
 }
 
-func TestThinDotsLeavesNoPlaceEmpty(t *testing.T) {
+func TestThinDotsCoverTheSameArea(t *testing.T) {
 	all := walk(100_000)
 	d := dots{grain: grain}
 	for _, p := range all {
@@ -70,7 +70,7 @@ func TestThinDotsLeavesNoPlaceEmpty(t *testing.T) {
 	}
 }
 
-func TestThinBarsCoverWhatTheBarsCovered(t *testing.T) {
+func TestThinBarsCoverTheSameRanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 4))
 	var bars, before []Point
 	for range 20_000 {
@@ -94,7 +94,7 @@ func TestThinBarsCoverWhatTheBarsCovered(t *testing.T) {
 	}
 }
 
-func TestClipKeepsWhatIsInside(t *testing.T) {
+func TestClip(t *testing.T) {
 	b := box{0, 0, 10, 10}
 	got := b.clip([]Point{{X: -5, Y: 5}, {X: 5, Y: 5}, {X: 5, Y: 20}, {X: 8, Y: 20}, {X: 8, Y: 2}})
 	assert.Equal(t, [][]Point{

@@ -134,15 +134,15 @@ func (v *vector) text(words string, at Point, l lettering) {
 	}
 }
 
-// plainly replaces characters that the standard fonts lack.
-var plainly = strings.NewReplacer("…", "...", "–", "-", "—", "-", "−", "-", "→", "->", "←", "<-",
+// asciiText replaces characters that the standard fonts lack.
+var asciiText = strings.NewReplacer("…", "...", "–", "-", "—", "-", "−", "-", "→", "->", "←", "<-",
 	"≤", "<=", "≥", ">=", "μ", "µ", "’", "'", "‘", "'", "“", `"`, "”", `"`,
 	"√", "sqrt ", "∞", "inf")
 
 // latin formats a text as a string of PDF and PostScript, in Latin-1.
 func latin(s string) string {
 	var b strings.Builder
-	for _, r := range plainly.Replace(s) {
+	for _, r := range asciiText.Replace(s) {
 		switch {
 		case r == '(' || r == ')' || r == '\\':
 			b.WriteByte('\\')

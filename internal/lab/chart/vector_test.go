@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// printed is a figure with everything that canvases draw: lines, dashes, areas, dots and texts.
-func printed() *Figure {
+// sampleFigure is a figure with lines, dashes, areas, dots and texts.
+func sampleFigure() *Figure {
 	points := []Point{{X: 0, Y: 1}, {X: 1, Y: 3, Low: 1}, {X: 2, Y: 2, Low: 1}}
 	return &Figure{
 		Title: "A title (of 20 µs)", Note: "1.31/√p · MSS ≤ 3", Alt: "what it shows",
@@ -57,11 +57,11 @@ func content(t *testing.T, pdf string) string {
 	return string(text)
 }
 
-func TestPDFHasAllThatIsDrawn(t *testing.T) {
+func TestPDFIsComplete(t *testing.T) {
 	var b, again bytes.Buffer
-	require.NoError(t, printed().Write(&b, "pdf", Style{}))
-	require.NoError(t, printed().Write(&again, "pdf", Style{}))
-	assert.Equal(t, b.Bytes(), again.Bytes(), "the same figure is the same file")
+	require.NoError(t, sampleFigure().Write(&b, "pdf", Style{}))
+	require.NoError(t, sampleFigure().Write(&again, "pdf", Style{}))
+	assert.Equal(t, b.Bytes(), again.Bytes(), "the output is deterministic")
 	page := content(t, b.String())
 	for _, want := range []string{
 		`(A title \(of 20 \265s\)) Tj`, `(1.31/sqrt p \267 MSS <= 3) Tj`, "0 1 -1 0", "/O25 gs", "[3.5 2 ] 0 d",
@@ -75,9 +75,9 @@ func TestPDFHasAllThatIsDrawn(t *testing.T) {
 	assert.NotContains(t, page, "NaN")
 }
 
-func TestEPSDefinesTheOperatorsThatItUses(t *testing.T) {
+func TestEPSDefinesItsOperators(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, printed().Write(&b, "eps", Style{Width: 252, Font: Serif}))
+	require.NoError(t, sampleFigure().Write(&b, "eps", Style{Width: 252, Font: Serif}))
 	text := b.String()
 	assert.Regexp(t, `^%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 252 \d+\n`, text)
 	assert.True(t, strings.HasSuffix(text, "showpage\n%%EOF\n"))
@@ -93,14 +93,14 @@ func TestEPSDefinesTheOperatorsThatItUses(t *testing.T) {
 	}
 }
 
-func TestSizeAndFontOfAFigure(t *testing.T) {
+func TestSizeAndFont(t *testing.T) {
 	var s Style
 	require.NoError(t, s.SetSize("3.5x2in"))
 	require.NoError(t, s.SetFont("Serif"))
 	assert.Equal(t, Style{Width: 252, Height: 144, Font: Serif}, s)
 	for _, format := range Formats {
 		var b bytes.Buffer
-		require.NoError(t, printed().Write(&b, format, s), format)
+		require.NoError(t, sampleFigure().Write(&b, format, s), format)
 		switch format {
 		case "svg":
 			assert.Contains(t, b.String(), `width="252pt" height="144.0pt"`)
@@ -118,17 +118,18 @@ func TestSizeAndFontOfAFigure(t *testing.T) {
 	}
 	require.NoError(t, s.SetSize("88mm"))
 	assert.InDelta(t, 249.4, s.Width, 0.1)
-	assert.Zero(t, s.Height, "as high as the rows need")
+	assert.Zero(t, s.Height, "the rows determine the height")
 	require.NoError(t, s.SetSize("300pt x 200pt"))
 	assert.Equal(t, [2]float64{300, 200}, [2]float64{s.Width, s.Height})
 	for _, wrong := range []string{"", "3.5", "in", "1x2x3in", "ax2in", "0in", "-5cm", "9999in", "NaNin", "infin"} {
 		require.Error(t, s.SetSize(wrong), wrong)
 	}
 	require.ErrorContains(t, s.SetFont("comic"), `must be sans, serif or mono`)
-	assert.ErrorContains(t, printed().Write(io.Discard, "gif", Style{}), "must be one of svg, png, pdf, eps")
+	err := sampleFigure().Write(io.Discard, "gif", Style{})
+	assert.ErrorContains(t, err, "must be one of svg, png, pdf, eps")
 }
 
-func TestPanelsOfANarrowFigureStandUnderEachOther(t *testing.T) {
+func TestNarrowFigureStacksItsPanels(t *testing.T) {
 	axis := Axis{Label: "time, s", Max: 1}
 	f := Figure{Rows: []Row{
 		{Panels: []Panel{{X: Axis{Max: 1, Bare: true}, Y: axis}, {X: Axis{Max: 1, Bare: true}, Y: axis}}},
@@ -143,7 +144,7 @@ func TestPanelsOfANarrowFigureStandUnderEachOther(t *testing.T) {
 		assert.Greater(t, p.inside.width(), 130.0)
 		bottom = p.inside.bottom
 	}
-	assert.Len(t, f.Rows, 2, "the figure itself stays")
+	assert.Len(t, f.Rows, 2, "the figure itself does not change")
 	wide := f.layout(Style{})
 	assert.InDelta(t, wide.panels[0].inside.top, wide.panels[1].inside.top, 0)
 }

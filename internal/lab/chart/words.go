@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Clean returns a text from outside for use in a figure. It limits the number of letters, and
-// removes invisible characters and characters that change the direction of writing.
+// Clean makes a text from a user safe for a figure. It limits the number of characters, and
+// replaces invisible characters and characters that change the direction of writing.
 func Clean(s string, most int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	var b strings.Builder

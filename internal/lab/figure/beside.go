@@ -7,14 +7,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The tints of a flow's color for its first and its second run.
+// These are the tints of a flow's color for its first and its second run.
 const (
 	virtualTint = 0.25
 	realTint    = -0.55
 )
 
-// Beside returns figures that each show the curves of two runs of one experiment, such as one in
-// virtual time and one in real time. names describes the two runs.
+// Beside returns figures that compare two runs of one experiment, such as one in virtual time and
+// one in real time. Each figure shows the curves of both. names describes the two runs.
 func Beside(virtual, live *result.Record, names [2]string) []Plot {
 	p := newPair(virtual, live)
 	p.names = names
@@ -37,7 +37,7 @@ type pair struct {
 
 func newPair(virtual, live *result.Record) *pair {
 	p := &pair{virtual: newView(virtual), live: newView(live)}
-	p.flows = min(len(p.virtual.flows), len(p.live.flows), mostPanels)
+	p.flows = min(len(p.virtual.flows), len(p.live.flows), maxPanels)
 	p.virtual.end = max(p.virtual.end, p.live.end)
 	p.live.end = p.virtual.end
 	for i := range p.live.flows {
@@ -76,7 +76,7 @@ func (p *pair) panels(label string, u result.Scale, curve func(v *view, f *flow)
 			panel.Title = f.title()
 		}
 		for _, l := range panel.Layers {
-			panel.Y.Max = max(panel.Y.Max, 1.06*most(l.Points))
+			panel.Y.Max = max(panel.Y.Max, 1.06*maxY(l.Points))
 		}
 		if panel.Y.Max > 0 {
 			list = append(list, panel)
@@ -106,7 +106,7 @@ func (p *pair) titled(what string) string {
 func (p *pair) windows() (Plot, bool) {
 	greatest, mss := 0.0, 0
 	for i := range p.flows {
-		greatest = max(greatest, most(p.virtual.flows[i].windows(1)))
+		greatest = max(greatest, maxY(p.virtual.flows[i].windows(1)))
 		mss = max(mss, p.virtual.flows[i].MSS)
 	}
 	u := result.ScaleOf("bytes", greatest)
@@ -126,8 +126,8 @@ func (p *pair) roundTrips() (Plot, bool) {
 	}
 	greatest := 0.0
 	for i := range p.flows {
-		greatest = max(greatest, most(smooth(nil, &p.virtual.flows[i])),
-			most(smooth(nil, &p.live.flows[i])))
+		greatest = max(greatest, maxY(smooth(nil, &p.virtual.flows[i])),
+			maxY(smooth(nil, &p.live.flows[i])))
 	}
 	panels := p.panels("smoothed RTT", result.ScaleOf("s", greatest), smooth)
 	return p.plot("rtt", p.titled("Round-trip time"),
@@ -145,7 +145,7 @@ func (p *pair) rates() (Plot, bool) {
 	}
 	greatest := 0.0
 	for i := range p.flows {
-		greatest = max(greatest, most(rate(p.virtual, &p.virtual.flows[i])))
+		greatest = max(greatest, maxY(rate(p.virtual, &p.virtual.flows[i])))
 	}
 	panels := p.panels("goodput", result.ScaleOf("bit/s", greatest), rate)
 	return p.plot("throughput", p.titled("Goodput"), fmt.Sprintf(

@@ -12,9 +12,9 @@ import (
 // These limit a box plot: fewer runs have no meaningful quartiles, and more rows would be
 // illegible.
 const (
-	fewestRuns = 3
-	mostBoxes  = 24
-	manyTimes  = 20 // ratio of values from which the axis is logarithmic
+	minRuns  = 3
+	maxBoxes = 24
+	logRatio = 20 // ratio of values from which the axis is logarithmic
 )
 
 // boxPlot shows the spread of the runs, with a row for each cell or flow. It skips numeric
@@ -25,7 +25,7 @@ func boxPlot(c *compared) (Plot, bool) {
 	}
 	p := Plot{Name: "spread", Title: "Spread of the runs"}
 	single := !slices.ContainsFunc(c.cells, func(c Cell) bool {
-		return len(c.Trials) >= fewestRuns
+		return len(c.Trials) >= minRuns
 	})
 	if single && len(c.cells) < 2 {
 		return Plot{}, false
@@ -35,14 +35,14 @@ func boxPlot(c *compared) (Plot, bool) {
 	if single {
 		p.Title, p.Caption = "Cells compared", "Each dot is a run."
 	}
-	var says legendEntries
+	var extras legendExtras
 	var kinds [][]chart.Panel // groups of panels with the same rows
 	for _, m := range c.metrics {
 		panel, ok := c.boxPanel(m)
 		if !ok {
 			continue
 		}
-		says.name(panel.Layers)
+		extras.name(panel.Layers)
 		i := slices.IndexFunc(kinds, func(k []chart.Panel) bool {
 			return slices.Equal(k[0].Y.Names, panel.Y.Names)
 		})
@@ -52,7 +52,7 @@ func boxPlot(c *compared) (Plot, bool) {
 			kinds[i] = append(kinds[i], panel)
 		}
 	}
-	p.Caption += says.text()
+	p.Caption += extras.text()
 	for i, kind := range kinds {
 		if first := kind[0].Layers; i == 0 && !single && first[0].Kind == chart.Shape {
 			first[0].Name, first[3].Name = "quartiles, "+c.runs(), "median"
@@ -79,7 +79,7 @@ func (p *Plot) addBoxes(row []chart.Panel) {
 
 func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	list := c.series(m, "")
-	list = list[:min(len(list), mostBoxes)]
+	list = list[:min(len(list), maxBoxes)]
 	var names []string
 	var values, said []float64
 	for _, s := range list {
@@ -100,7 +100,7 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 		X: chart.Axis{Label: labelled(m, u), Per: u.Size},
 		Y: chart.Axis{Names: names, Reversed: true},
 	}
-	p.X.Log = least > 0 && greatest/least >= manyTimes
+	p.X.Log = least > 0 && greatest/least >= logRatio
 	p.X.Min, p.X.Max = ends([]float64{least, greatest}, p.X.Log)
 	for i, s := range list {
 		for _, g := range s.groups {
@@ -131,7 +131,7 @@ func boxLayers(values []float64, row float64, paint chart.Paint) []chart.Layer {
 		dots = append(dots, chart.Point{X: v, Y: row + 0.4*(part-0.5)})
 	}
 	runs := chart.Layer{Kind: chart.Dots, Paint: paint, Width: 1.8, Points: dots}
-	if len(values) < fewestRuns {
+	if len(values) < minRuns {
 		runs.Width = 4
 		for i := range runs.Points {
 			runs.Points[i].Y = row

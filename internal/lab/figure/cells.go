@@ -20,8 +20,8 @@ type Cell struct {
 	Real   bool
 	Clock  string
 	Trials []*result.Trial
-	// Theory has the values of formulas, and Published has the values of papers. They are for the
-	// whole run, or for its first flow.
+	// Theory has the values of formulas, and Published has the values of papers. Both describe the
+	// whole run or its first flow.
 	Theory, Published result.Values
 }
 
@@ -57,8 +57,8 @@ func (c *Cell) value(key string) string {
 	return ""
 }
 
-// bare lists the words that, like numbers, mean nothing without their key.
-var bare = []string{"on", "off", "yes", "no", "true", "false", "none", "infinite"}
+// keyedValues lists the values that, like numbers, mean nothing without their key.
+var keyedValues = []string{"on", "off", "yes", "no", "true", "false", "none", "infinite"}
 
 // name returns a cell's settings, without the given keys.
 func (c *Cell) name(keys []string, without ...string) string {
@@ -68,7 +68,7 @@ func (c *Cell) name(keys []string, without ...string) string {
 			continue
 		}
 		v := c.value(k)
-		if _, number := measure([]string{v}); number && v != "" || slices.Contains(bare, v) {
+		if _, number := measure([]string{v}); number && v != "" || slices.Contains(keyedValues, v) {
 			v = k + " " + v
 		}
 		parts = append(parts, result.Shown(v))
@@ -113,7 +113,7 @@ func (c *compared) runs() string {
 	return fmt.Sprintf("n = %d", most)
 }
 
-// bandName describes the bands of a sweep's curves; empty: no cell has enough runs for a band.
+// bandName describes the bands of a sweep's curves. It is empty if each cell has only one run.
 func (c *compared) bandName() string {
 	switch {
 	case !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }):

@@ -39,7 +39,7 @@ func TestEnvelopeKeepsPeaksAndMeansOverTime(t *testing.T) {
 
 	brief := []chart.Point{{X: 5, Y: 3}, {X: 6, Y: math.NaN()}}
 	band, mean = envelope(brief, 0, 10, envelopeColumns)
-	assert.True(t, math.IsNaN(band[0].Y), "nothing is known before the first point")
+	assert.True(t, math.IsNaN(band[0].Y), "no value before the first point")
 	assert.True(t, math.IsNaN(mean[envelopeColumns].Y))
 	assert.InDelta(t, 3, mean[envelopeColumns*11/20].Y, 0)
 }
@@ -63,10 +63,10 @@ func TestWindowOfManyLossesIsAnEnvelope(t *testing.T) {
 
 	c, err = Figure{Samples: sawtooth(1e6, 0)}.Plot()
 	require.NoError(t, err)
-	assert.Equal(t, "cwnd", c.chart.Rows[0].Panels[0].Layers[2].Name, "without losses each change is seen")
+	assert.Equal(t, "cwnd", c.chart.Rows[0].Panels[0].Layers[2].Name)
 }
 
-func TestAnEventHasOneColor(t *testing.T) {
+func TestEventsHaveOneColor(t *testing.T) {
 	c, err := Figure{Samples: sawtooth(30e6, 0.02)}.Plot()
 	require.NoError(t, err)
 	colors := map[string]chart.Paint{}
@@ -86,7 +86,7 @@ func TestAnEventHasOneColor(t *testing.T) {
 			assert.True(t, name == other || p != q, "%s and %s", name, other)
 		}
 	}
-	var lab bytes.Buffer // the laboratory draws its figures in the same way
+	var lab bytes.Buffer // figures of the laboratory
 	plots := Plots(synthesize(20*time.Second, 3, 30000, "reno"))
 	for i := range plots {
 		require.NoError(t, plots[i].Write(&lab, "svg", Style{}))

@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 )
 
-// mostSaid limits the flows or curves that a finding names.
-const mostSaid = 3
+// maxNamed limits the flows or curves that a finding names.
+const maxNamed = 3
 
 func listed(parts []string) string {
 	if len(parts) < 2 {
@@ -47,7 +47,7 @@ func (c *compared) sweepFinding() string {
 	}
 	m := c.metrics[0]
 	list := c.series(m, "")
-	if len(list) == 0 || len(list) > mostSaid {
+	if len(list) == 0 || len(list) > maxNamed {
 		return ""
 	}
 	base := m.Definition().Unit

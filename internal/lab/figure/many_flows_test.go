@@ -15,7 +15,7 @@ import (
 )
 
 // Many flows of a kind get different colors in a visible order, and a legend that fits.
-func TestManyFlowsHaveARampAndAShortKey(t *testing.T) {
+func TestManyFlowsHaveARampAndAShortLegend(t *testing.T) {
 	rec := synthesize(2*time.Second, 10, 60_000, "reno")
 	rec.Flows, rec.Links = slices.Repeat(rec.Flows, 60), nil
 	for i := range rec.Flows {
@@ -24,7 +24,7 @@ func TestManyFlowsHaveARampAndAShortKey(t *testing.T) {
 	plots := Plots(rec)
 	windows := plotOf(t, plots, "cwnd")
 	layers := windows.chart.Rows[0].Panels[0].Layers
-	assert.Len(t, layers, mostLines)
+	assert.Len(t, layers, maxLines)
 	assert.Contains(t, windows.Caption, "48 of 60 flows are drawn")
 	var colors, key []string
 	for _, l := range layers {
@@ -35,7 +35,7 @@ func TestManyFlowsHaveARampAndAShortKey(t *testing.T) {
 	}
 	assert.Equal(t, []string{"reno-1", "reno-31", "reno-60"}, key)
 	slices.Sort(colors)
-	assert.Len(t, slices.Compact(colors), mostLines)
+	assert.Len(t, slices.Compact(colors), maxLines)
 	for _, name := range []string{"rtt", "throughput"} {
 		found := words(t, plotOf(t, plots, name))
 		assert.LessOrEqual(t, strings.Count(strings.Join(found, " "), "reno-"), 3, name)
@@ -44,18 +44,18 @@ func TestManyFlowsHaveARampAndAShortKey(t *testing.T) {
 }
 
 // Two kinds keep their own hues, from dark to light.
-func TestTwoGroupsOfFlowsKeepTheirColors(t *testing.T) {
+func TestTwoKindsOfFlowsKeepTheirColors(t *testing.T) {
 	list := shades(append(slices.Repeat([]string{"reno"}, 30), slices.Repeat([]string{"bbr"}, 5)...))
 	assert.Equal(t, PaintOf("reno").Tint(-0.65), list[0])
 	assert.Equal(t, PaintOf("bbr").Tint(0.65), list[34])
-	alike := shades(slices.Repeat([]string{"cubic"}, mostLines))
+	alike := shades(slices.Repeat([]string{"cubic"}, maxLines))
 	for i := 1; i < len(alike); i++ {
 		assert.NotEqual(t, alike[i-1], alike[i])
 	}
 }
 
 // The figure of throughput and delay shows all flows, but only a few names.
-func TestTheTradeoffOfManyFlows(t *testing.T) {
+func TestTradeoffOfManyFlows(t *testing.T) {
 	tr := &result.Trial{Finished: true}
 	for i := range 40 {
 		tr.Flows = append(tr.Flows, result.Flow{
@@ -76,7 +76,7 @@ func TestTheTradeoffOfManyFlows(t *testing.T) {
 }
 
 // The table of a report summarizes many flows.
-func TestAReportOfManyFlows(t *testing.T) {
+func TestReportOfManyFlows(t *testing.T) {
 	tr := &result.Trial{Finished: true, Whole: result.Values{result.Jain: 0.9}}
 	for i := range 40 {
 		tr.Flows = append(tr.Flows, result.Flow{
@@ -93,9 +93,9 @@ func TestAReportOfManyFlows(t *testing.T) {
 	}
 }
 
-// Objects whose transfer is too short to see get a minimum length, and short runs have an axis in
+// A transfer that is too short to see is drawn with a minimum length. Short runs have an axis in
 // milliseconds.
-func TestBriefObjectsAreSeen(t *testing.T) {
+func TestShortTransfersOfObjectsAreVisible(t *testing.T) {
 	const ms = time.Millisecond
 	rec := &result.Record{Duration: 600 * time.Second, Objects: []result.Object{
 		{Flow: "a", Size: 1_000_000, End: 150 * ms, Done: true},
@@ -103,7 +103,7 @@ func TestBriefObjectsAreSeen(t *testing.T) {
 	}}
 	p := plotOf(t, Plots(rec), "objects")
 	panel := &p.chart.Rows[0].Panels[0]
-	assert.InDelta(t, leastMark, layer(t, panel, "small").Least, 1e-9)
+	assert.InDelta(t, minMark, layer(t, panel, "small").MinLength, 1e-9)
 	found := words(t, p)
 	assert.Contains(t, found, "time, ms")
 	assert.Contains(t, found, "140")
@@ -111,7 +111,7 @@ func TestBriefObjectsAreSeen(t *testing.T) {
 
 // A queue with many changes is drawn as a mean with limits. A queue that is always empty is left
 // out. Packets lost by the link are not counted as drops of its queue.
-func TestTheQueueOfALongRun(t *testing.T) {
+func TestQueueOfALongRun(t *testing.T) {
 	l := result.LinkRecord{Name: "down", Rate: 1e7, Limit: 60_000}
 	for i := range 20_000 {
 		at := time.Duration(i) * time.Millisecond
@@ -141,7 +141,7 @@ func TestTheQueueOfALongRun(t *testing.T) {
 }
 
 // If a window has too many decreases to show, the figure has a detail on the right.
-func TestManyTeethHaveADetail(t *testing.T) {
+func TestWindowOfManyTeethHasADetail(t *testing.T) {
 	rec := &result.Record{Duration: 600 * time.Second, Flows: []result.FlowRecord{{Name: "a", MSS: 1000}}}
 	for i := range 2000 {
 		rec.Flows[0].Samples = append(rec.Flows[0].Samples, result.Sample{
@@ -150,12 +150,12 @@ func TestManyTeethHaveADetail(t *testing.T) {
 	}
 	row := plotOf(t, Plots(rec), "cwnd").chart.Rows[0]
 	require.Len(t, row.Panels, 2)
-	assert.InDelta(t, 600.0*someTeeth/99, row.Panels[1].X.Max-row.Panels[1].X.Min, 1)
+	assert.InDelta(t, 600.0*detailTeeth/99, row.Panels[1].X.Max-row.Panels[1].X.Min, 1)
 	assert.Contains(t, plotOf(t, Plots(rec), "cwnd").Finding, "mean 10.5 segments")
 }
 
 // Curves whose settings are "on" and "off" are named after their flows.
-func TestSwitchesAreNamedByTheirFlows(t *testing.T) {
+func TestCurvesOfOnAndOffAreNamedByFlows(t *testing.T) {
 	var cells []Cell
 	for _, loss := range []string{"10%", "20%", "30%"} {
 		for i, classic := range []string{"off", "on"} {
@@ -190,7 +190,7 @@ func TestLongNumbersAreInLargerUnits(t *testing.T) {
 }
 
 // Cells whose values differ by large factors share a logarithmic axis.
-func TestBoxesOfUnlikeCells(t *testing.T) {
+func TestBoxesOfDifferentCells(t *testing.T) {
 	var cells []Cell
 	for i, arm := range []string{"slow", "fast"} {
 		cells = append(cells, Cell{

@@ -9,11 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// mostObjects is the number of objects that a panel shows, from the first on.
-const mostObjects = 200
+// maxObjects limits the objects that a panel shows. It shows the first ones.
+const maxObjects = 200
 
-// leastMark is the minimum length of a drawn object, in points.
-const leastMark = 1.6
+// minMark is the minimum length of a drawn object, in points.
+const minMark = 1.6
 
 // objectPlots show when each object was requested and when it was complete. The flows are below
 // each other.
@@ -31,7 +31,7 @@ func objectPlots(v *view) []Plot {
 		byFlow[o.Flow] = append(byFlow[o.Flow], o)
 		last = max(last, o.End.Seconds())
 	}
-	names = names[:min(len(names), 2*mostPanels)]
+	names = names[:min(len(names), 2*maxPanels)]
 	axis := v.time()
 	if last > 0 && last < v.end {
 		axis = timeAxis(0, 1.02*last)
@@ -70,7 +70,7 @@ func (v *view) objectPanel(name string, objects []result.Object, height float64)
 		}
 		return cmp.Or(cmp.Compare(a.End, b.End), cmp.Compare(a.Start, b.Start))
 	})
-	objects = objects[:min(len(objects), mostObjects)]
+	objects = objects[:min(len(objects), maxObjects)]
 	largest := 0
 	for _, o := range objects {
 		largest = max(largest, o.Size)
@@ -89,8 +89,11 @@ func (v *view) objectPanel(name string, objects []result.Object, height float64)
 	}
 	thick := min(2.4, 0.8*height/float64(len(objects)))
 	layers := [3]chart.Layer{
-		{Name: "large", Kind: chart.Line, Paint: paint, Width: thick, Least: leastMark},
-		{Name: "small", Kind: chart.Line, Paint: paint.Tint(-0.45), Width: thick, Least: leastMark},
+		{Name: "large", Kind: chart.Line, Paint: paint, Width: thick, MinLength: minMark},
+		{
+			Name: "small", Kind: chart.Line, Paint: paint.Tint(-0.45), Width: thick,
+			MinLength: minMark,
+		},
 		{
 			Name: "not complete", Kind: chart.Line, Paint: chart.Ink, Width: min(1, thick),
 			Dash: true,

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 )
 
-// paints are the colors of series, the same in all figures of all experiments. Series that figures
-// compare have different colors.
+// paints are the colors of series. They are the same in all figures of all experiments. Series that
+// figures compare have different colors.
 var paints = map[string]chart.Paint{
 	"tahoe":   chart.Orange,
 	"reno":    chart.Sky,
@@ -32,7 +32,7 @@ var paints = map[string]chart.Paint{
 	"parallel":    chart.Purple,
 }
 
-// events are the colors of the events of a flow, the same in every figure.
+// events are the colors of a flow's events. They are the same in all figures.
 var events = map[string]chart.Paint{
 	"lost":          chart.Vermillion,
 	"dropped":       chart.Vermillion,
@@ -42,15 +42,15 @@ var events = map[string]chart.Paint{
 	"TLP":           chart.Green,
 }
 
-// strangers are the colors for labels that paints does not have.
-var strangers = []chart.Paint{
+// otherPaints are the colors of labels that are not in paints.
+var otherPaints = []chart.Paint{
 	chart.Purple.Tint(-0.4), chart.Green.Tint(-0.4), chart.Orange.Tint(-0.45),
 	chart.Blue.Tint(0.35), chart.Vermillion.Tint(-0.4), chart.Sky.Tint(-0.45),
 	chart.Green.Tint(0.4), chart.Purple.Tint(0.3),
 }
 
-// PaintOf returns the color of a label: the color of the whole label or of the last word in it that
-// has one, or else a color chosen by the label's hash.
+// PaintOf returns the color of a label. It is the color of the whole label, or of the last word in
+// the label that has a color. Other labels get a color by their hash.
 func PaintOf(label string) chart.Paint {
 	label = strings.ToLower(label)
 	if p, ok := paints[label]; ok {
@@ -66,7 +66,7 @@ func PaintOf(label string) chart.Paint {
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(label)) // writing to a hash does not fail
-	return strangers[h.Sum32()%uint32(len(strangers))]
+	return otherPaints[h.Sum32()%uint32(len(otherPaints))]
 }
 
 // shades returns the colors of labels. Up to three labels with one color get shades of it. More
@@ -84,8 +84,8 @@ func shades(labels []string) []chart.Paint {
 		n, at := alike[p], seen[p]
 		seen[p]++
 		switch {
-		case n <= mostShades:
-			list[i] = p.Tint([mostShades]float64{0, -0.4, 0.45}[at])
+		case n <= maxShades:
+			list[i] = p.Tint([maxShades]float64{0, -0.4, 0.45}[at])
 		case len(alike) == 1:
 			list[i] = ramp(float64(at) / float64(n-1))
 		default:
@@ -95,8 +95,9 @@ func shades(labels []string) []chart.Paint {
 	return list
 }
 
-// mostShades is the number of labels of one color from which shades become a ramp.
-const mostShades = 3
+// maxShades is the number of labels of one color up to which they get shades. More labels get a
+// ramp.
+const maxShades = 3
 
 // stops are points of viridis, the colormap of van der Walt and Smith for matplotlib. Its lightness
 // grows evenly, so readers with a color vision deficiency can read it. The ramp omits its last

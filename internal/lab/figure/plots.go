@@ -81,11 +81,11 @@ func Plots(rec *result.Record) []Plot {
 	return plots
 }
 
-// mostPanels is the number of flows up to which each flow has its own panel, mostCurves the number
-// up to which each has its own curve.
+// Up to maxPanels flows, each flow has a panel of its own. Up to maxCurves flows, each has an entry
+// in the legend.
 const (
-	mostPanels = 4
-	mostCurves = 12
+	maxPanels = 4
+	maxCurves = 12
 )
 
 // view is a record with the data that all its figures need.
@@ -143,7 +143,7 @@ func (v *view) pick(has func(*flow) bool) (list []*flow) {
 
 func progressed(f *flow) bool { return len(f.Progress) > 0 }
 
-// lastInstant returns the time of the last event in a record.
+// lastInstant returns the time of a record's last event.
 func lastInstant(rec *result.Record) time.Duration {
 	var last time.Duration
 	for i := range rec.Flows {
@@ -172,11 +172,11 @@ func lastInstant(rec *result.Record) time.Duration {
 // These are sizes of headers in bytes: IPv4 and TCP with timestamps, and without options.
 const (
 	usualHeaders = 52
-	mostHeaders  = 120
+	maxHeaders   = 120
 )
 
-// findLink finds the link that carries the flow's data, and the size of its packets there. By
-// default this is the down link.
+// findLink finds the link that carries the flow's data, up or down, and the size of its packets
+// there.
 func (f *flow) findLink(links []result.LinkRecord) {
 	want := "down"
 	if f.Upward {
@@ -213,7 +213,7 @@ func packetSize(sizes map[int]int, mss int) float64 {
 	if mss > 0 {
 		wire /= max(1, math.Round(wire/(float64(mss)+usualHeaders)))
 	}
-	if wire < float64(mss) || wire > float64(mss)+mostHeaders {
+	if wire < float64(mss) || wire > float64(mss)+maxHeaders {
 		return 0
 	}
 	return wire
@@ -335,7 +335,7 @@ func lasting(list []chart.Point, end float64) []chart.Point {
 	return append(list, last)
 }
 
-func most(points []chart.Point) float64 {
+func maxY(points []chart.Point) float64 {
 	greatest := 0.0
 	for _, p := range points {
 		if !math.IsInf(p.Y, 0) {
@@ -398,27 +398,27 @@ func (v *view) strips(f *flow) []chart.Strip {
 	return list
 }
 
-// mostLines limits the number of curves in a panel: more would hide each other.
-const mostLines = 48
+// maxLines limits the number of curves in a panel: more would hide each other.
+const maxLines = 48
 
 // drawnFlows picks the flows to draw, evenly from the first to the last.
 func drawnFlows(flows []*flow) []*flow {
-	if len(flows) <= mostLines {
+	if len(flows) <= maxLines {
 		return flows
 	}
-	list := make([]*flow, mostLines)
+	list := make([]*flow, maxLines)
 	for i := range list {
-		list[i] = flows[i*(len(flows)-1)/(mostLines-1)]
+		list[i] = flows[i*(len(flows)-1)/(maxLines-1)]
 	}
 	return list
 }
 
-// keyed returns the flows that the legend of a panel names: all flows, if there are few. If there
-// are many, the legend has the first, the middle and the last one, or the first and the last of
-// each kind.
+// keyed returns the flows that the legend of a panel names. These are all flows, if there are few.
+// Of many flows of one kind, they are the first, the middle and the last one; of several kinds, the
+// first and the last of each.
 func keyed(flows []*flow) map[*flow]bool {
 	named := map[*flow]bool{}
-	if len(flows) <= mostCurves {
+	if len(flows) <= maxCurves {
 		for _, f := range flows {
 			named[f] = true
 		}
@@ -430,7 +430,7 @@ func keyed(flows []*flow) map[*flow]bool {
 			kinds = append(kinds, f.Label)
 		}
 	}
-	for _, kind := range kinds[:min(len(kinds), mostCurves/2)] {
+	for _, kind := range kinds[:min(len(kinds), maxCurves/2)] {
 		var own []*flow
 		for _, f := range flows {
 			if f.Label == kind {
@@ -448,7 +448,7 @@ func keyed(flows []*flow) map[*flow]bool {
 // manyFlowsText says which of many flows a figure draws; empty if it draws all.
 func manyFlowsText(all, drawn int) string {
 	switch {
-	case all <= mostCurves:
+	case all <= maxCurves:
 		return ""
 	case drawn < all:
 		return fmt.Sprintf(" %[2]d of %[1]d flows are drawn, from the first (dark) to the last "+

@@ -55,7 +55,7 @@ func layer(t *testing.T, p *chart.Panel, name string) *chart.Layer {
 	return nil
 }
 
-func TestThePlotsOfARun(t *testing.T) {
+func TestPlotsOfARun(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno", "cubic")
 	plots := Plots(rec)
 	assert.Equal(t,
@@ -72,8 +72,8 @@ func TestThePlotsOfARun(t *testing.T) {
 	}
 }
 
-// A panel shows each number of a flow's script, with gaps where it is missing.
-func TestRecordedNumbers(t *testing.T) {
+// Each variable of a flow's script has a panel. Missing values are gaps.
+func TestRecordedVariables(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno", "cubic")
 	rec.Flows[0].Own = []string{"alpha", "never"}
 	for i := range rec.Flows[0].Samples {
@@ -82,7 +82,7 @@ func TestRecordedNumbers(t *testing.T) {
 		}
 	}
 	p := plotOf(t, Plots(rec), "recorded")
-	require.Len(t, p.chart.Rows, 1, "what was never recorded is not drawn")
+	require.Len(t, p.chart.Rows, 1, "a variable without a value is not drawn")
 	panel := p.chart.Rows[0].Panels[0]
 	assert.Equal(t, "alpha", panel.Y.Label)
 	assert.True(t, math.IsNaN(panel.Layers[0].Points[5].Y))
@@ -90,7 +90,7 @@ func TestRecordedNumbers(t *testing.T) {
 	assert.Contains(t, words(t, p), "alpha")
 }
 
-func TestTheWindowsHaveTheirLines(t *testing.T) {
+func TestWindowPlotHasTheBDP(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno")
 	p := plotOf(t, Plots(rec), "cwnd")
 	panel := &p.chart.Rows[0].Panels[0]
@@ -100,13 +100,13 @@ func TestTheWindowsHaveTheirLines(t *testing.T) {
 	assert.InDelta(t, 50_000.0*1448/1500, panel.Rules[0].Value, 10)
 	assert.InDelta(t, 110_000.0*1448/1500, panel.Rules[1].Value, 10)
 	// Reno fills the path and its queue.
-	assert.InDelta(t, panel.Rules[1].Value, most(layer(t, panel, "cwnd").Points), 3*1448)
+	assert.InDelta(t, panel.Rules[1].Value, maxY(layer(t, panel, "cwnd").Points), 3*1448)
 	assert.Equal(t, []string{"lost", "recovery"}, []string{panel.Strips[0].Name, panel.Strips[1].Name})
 	assert.Contains(t, p.Caption, "segments of 1448 bytes")
 	assert.Contains(t, p.Caption, "(60 kB)")
 }
 
-func TestEventsThatStandForSeveralPackets(t *testing.T) {
+func TestPacketSizeOfMergedEvents(t *testing.T) {
 	for _, c := range []struct {
 		sizes map[int]int
 		mss   int
@@ -124,7 +124,7 @@ func TestEventsThatStandForSeveralPackets(t *testing.T) {
 	}
 }
 
-func TestRoundTripsAreBetweenAnEmptyAndAFullQueue(t *testing.T) {
+func TestRoundTripsAreWithinTheQueue(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno")
 	p := plotOf(t, Plots(rec), "rtt")
 	over := &p.chart.Rows[0].Panels[0]
@@ -146,16 +146,16 @@ func TestThroughputIsStackedUpToTheCapacity(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno", "reno")
 	p := plotOf(t, Plots(rec), "throughput")
 	panel := &p.chart.Rows[0].Panels[0]
-	assert.InDelta(t, 10e6, most(layer(t, panel, "capacity").Points), 1)
+	assert.InDelta(t, 10e6, maxY(layer(t, panel, "capacity").Points), 1)
 	lower, upper := layer(t, panel, "a (reno), "), layer(t, panel, "b (reno), ")
 	for i := range upper.Points {
-		assert.InDelta(t, lower.Points[i].Y, upper.Points[i].Low, 1e-9, "one stands on the other")
+		assert.InDelta(t, lower.Points[i].Y, upper.Points[i].Low, 1e-9, "the areas are stacked")
 	}
 	assert.InDelta(t, 10e6, upper.Points[len(upper.Points)/2].Y, 0.3e6)
 	assert.NotEqual(t, lower.Paint, upper.Paint)
 }
 
-func TestCapacityFollowsChancesAndSchedules(t *testing.T) {
+func TestCapacityOfTracesAndSchedules(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno")
 	rec.Links[0].Rates = []result.Point{{Value: 10e6}, {At: 5 * time.Second, Value: 4e6}}
 	panel := &plotOf(t, Plots(rec), "throughput").chart.Rows[0].Panels[0]
@@ -168,10 +168,10 @@ func TestCapacityFollowsChancesAndSchedules(t *testing.T) {
 		})
 	}
 	panel = &plotOf(t, Plots(rec), "throughput").chart.Rows[0].Panels[0]
-	assert.InDelta(t, 12.032e6, most(layer(t, panel, "capacity").Points), 0.2e6)
+	assert.InDelta(t, 12.032e6, maxY(layer(t, panel, "capacity").Points), 0.2e6)
 }
 
-func TestThroughputWithoutLinksIsWhatArrived(t *testing.T) {
+func TestThroughputWithoutLinksIsTheGoodput(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno")
 	rec.Links = nil
 	p := plotOf(t, Plots(rec), "throughput")
@@ -180,7 +180,7 @@ func TestThroughputWithoutLinksIsWhatArrived(t *testing.T) {
 	assert.InDelta(t, 9.65e6, flow.Points[len(flow.Points)/2].Y, 0.3e6)
 }
 
-func TestUpwardFlowsAreInTheOtherPanel(t *testing.T) {
+func TestUpwardFlows(t *testing.T) {
 	rec := synthesize(4*time.Second, 10, 60_000, "reno")
 	rec.Links[0].Name, rec.Flows[0].Upward = "up", true
 	p := plotOf(t, Plots(rec), "throughput")
@@ -188,7 +188,7 @@ func TestUpwardFlowsAreInTheOtherPanel(t *testing.T) {
 	assert.Contains(t, names(Plots(rec)), "queue-up")
 }
 
-func TestTheDetailShowsALossSegmentBySegment(t *testing.T) {
+func TestSequencePlotHasADetailOfALoss(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno")
 	p := plotOf(t, Plots(rec), "sequence")
 	require.Len(t, p.chart.Rows[0].Panels, 2)
@@ -200,10 +200,10 @@ func TestTheDetailShowsALossSegmentBySegment(t *testing.T) {
 	}
 }
 
-func TestTheQueueIsNeverDeeperThanItsLimit(t *testing.T) {
+func TestQueueStaysBelowItsLimit(t *testing.T) {
 	rec := synthesize(4*time.Second, 10, 60_000, "reno")
 	l := &rec.Links[0]
-	// A watcher gets the events in this order: the arrival, then the drop.
+	// An observer of the link gets the arrival event first, and then the drop.
 	var seen []result.LinkEvent
 	for _, e := range l.Events {
 		if e.Kind == result.Drop {
@@ -215,7 +215,7 @@ func TestTheQueueIsNeverDeeperThanItsLimit(t *testing.T) {
 	}
 	l.Events = seen
 	panel := &plotOf(t, Plots(rec), "queue").chart.Rows[0].Panels[0]
-	assert.InDelta(t, 60_000, most(panel.Layers[0].Points), 1e-9)
+	assert.InDelta(t, 60_000, maxY(panel.Layers[0].Points), 1e-9)
 	assert.Equal(t, "limit", panel.Rules[0].Text)
 }
 
@@ -225,10 +225,10 @@ func TestManyFlowsShareAPanel(t *testing.T) {
 	p := plotOf(t, plots, "cwnd")
 	require.Len(t, p.chart.Rows, 1)
 	assert.Len(t, p.chart.Rows[0].Panels[0].Layers, len(labels))
-	assert.Len(t, plotOf(t, plots, "flight").chart.Rows, mostPanels)
+	assert.Len(t, plotOf(t, plots, "flight").chart.Rows, maxPanels)
 }
 
-func TestNothingToSeeIsLeftOut(t *testing.T) {
+func TestEmptyPlotsAreOmitted(t *testing.T) {
 	assert.Empty(t, Plots(&result.Record{}))
 	assert.Empty(t, Plots(&result.Record{
 		Duration: time.Second, Rate: 1e6, Flows: []result.FlowRecord{{Name: "a"}, {Name: "b"}},
@@ -256,7 +256,7 @@ func TestObjects(t *testing.T) {
 	assert.Len(t, layer(t, panel, "not complete").Points, 3)
 }
 
-func TestColorsAreTheSameEverywhere(t *testing.T) {
+func TestColorsOfLabels(t *testing.T) {
 	for label, want := range map[string]chart.Paint{
 		"reno": chart.Sky, "Reno": chart.Sky, "cubic": chart.Blue, "tcp cubic": chart.Blue,
 		"rcp fence": chart.Green, "rcp window": chart.Orange, "bbr": chart.Vermillion,
@@ -267,9 +267,9 @@ func TestColorsAreTheSameEverywhere(t *testing.T) {
 	for _, name := range congestion.Names() {
 		assert.Contains(t, paints, name)
 	}
-	assert.Contains(t, strangers, PaintOf("mine.star"))
+	assert.Contains(t, otherPaints, PaintOf("mine.star"))
 	seen := map[chart.Paint]bool{}
-	for _, p := range shades(append(slices.Repeat([]string{"reno"}, mostCurves), "cubic")) {
+	for _, p := range shades(append(slices.Repeat([]string{"reno"}, maxCurves), "cubic")) {
 		assert.False(t, seen[p], "flows of one figure have different colors")
 		seen[p] = true
 	}
@@ -318,7 +318,7 @@ func TestMeansHaveTheDecimalsOfTheirIntervals(t *testing.T) {
 		{0, 0.5, "0.00 ± 0.50"},
 		{29.5, 1.1, "29.5 ± 1.1"},
 	} {
-		mean, half := together(c.mean, c.half)
+		mean, half := formatInterval(c.mean, c.half)
 		assert.Equal(t, c.want, mean+" ± "+half)
 	}
 }

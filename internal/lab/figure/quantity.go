@@ -19,8 +19,8 @@ type quantities struct {
 	unit   string
 }
 
-// measure parses values as numbers of one unit: the unit in which they are written, if that is the
-// same for all, or a unit that suits the largest. It returns false for other values.
+// measure parses values as numbers of one unit. This is the unit in which all are written, or else
+// a unit that suits the largest. It returns false if the values are not such numbers.
 func measure(texts []string) (quantities, bool) {
 	var q quantities
 	same := true
@@ -71,8 +71,8 @@ func measure(texts []string) (quantities, bool) {
 	return quantities{values, u.Name}, true
 }
 
-// longNumber is the size from which a number is shown in a larger unit than that of the file:
-// 5185067B is 5.19 MB.
+// longNumber is the value from which a number is shown in a larger unit than in the file: 5185067B
+// is 5.19 MB.
 const longNumber = 10_000
 
 // Quantity converts a number with a unit, such as 211.3 ms, to a metric's unit, here seconds. It

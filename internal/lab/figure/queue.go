@@ -27,13 +27,13 @@ func (v *view) carries(l *result.LinkRecord) bool {
 	return slices.ContainsFunc(v.flows, func(f flow) bool { return f.link == l })
 }
 
-// negligible is the share of a round trip below which a queueing delay is not drawn.
-const negligible = 0.01
+// minWait is the share of a round trip below which a queueing delay is not drawn.
+const minWait = 0.01
 
 // waited reports whether a figure of a queue is useful: the queue dropped packets, or a packet
-// waited for more than a negligible share of a round trip.
+// waited longer than the share minWait of a round trip.
 func (v *view) waited(q *queue) bool {
-	return len(q.drops) > 0 || most(q.waits) > negligible*v.RTT.Seconds()
+	return len(q.drops) > 0 || maxY(q.waits) > minWait*v.RTT.Seconds()
 }
 
 type queue struct {
@@ -77,7 +77,7 @@ func watch(l *result.LinkRecord) queue {
 // queuePlot shows a link's queue, if packets waited in it.
 func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 	q := watch(l)
-	deepest, longest := most(q.depth), most(q.waits)
+	deepest, longest := maxY(q.depth), maxY(q.waits)
 	if deepest == 0 && longest == 0 || !v.waited(&q) {
 		return Plot{}, false
 	}

@@ -14,18 +14,18 @@ func throughputPlots(v *view) []Plot {
 	width := binWidth(v)
 	var panels []chart.Panel
 	for i := range v.links {
-		if panel, says, ok := v.linkPanel(&v.links[i], width); ok {
-			panels, p.Finding = append(panels, panel), says
+		if panel, finding, ok := v.linkPanel(&v.links[i], width); ok {
+			panels, p.Finding = append(panels, panel), finding
 		}
 	}
 	p.Caption = fmt.Sprintf("Rate of the packets that left the bottleneck, headers included, "+
 		"averaged over %s, stacked by flow", plain(width, "s"))
 	if len(panels) == 0 {
-		panel, says, ok := v.progressPanel(width)
+		panel, finding, ok := v.progressPanel(width)
 		if !ok {
 			return nil
 		}
-		p.Finding = says
+		p.Finding = finding
 		panels = []chart.Panel{panel}
 		p.Caption = fmt.Sprintf("Goodput of the receiving applications, averaged over %s, "+
 			"stacked by flow", plain(width, "s"))
@@ -43,14 +43,14 @@ func throughputPlots(v *view) []Plot {
 }
 
 const (
-	mostBins     = 160
+	maxBins      = 160
 	capacityName = "capacity"
 )
 
 // binWidth returns the width of a bin: 1, 2 or 5 times a power of ten, at least two round trips,
-// and wide enough for at most mostBins bins. Short runs get about four bins.
+// and wide enough for at most maxBins bins. Short runs get about four bins.
 func binWidth(v *view) float64 {
-	least := max(v.end/mostBins, 2*v.RTT.Seconds())
+	least := max(v.end/maxBins, 2*v.RTT.Seconds())
 	least = min(least, v.end/4)
 	width := math.Pow(10, math.Floor(math.Log10(least)))
 	for _, factor := range []float64{1, 2, 5, 10} {
@@ -68,7 +68,7 @@ type bins struct {
 
 func (v *view) bins(width float64) *bins {
 	n := int(math.Ceil(v.end/width - 1e-9))
-	return &bins{width: width, end: v.end, sums: make([]float64, min(max(n, 1), 4*mostBins))}
+	return &bins{width: width, end: v.end, sums: make([]float64, min(max(n, 1), 4*maxBins))}
 }
 
 func (b *bins) add(at time.Duration, amount float64) {
@@ -112,17 +112,17 @@ func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, stri
 	if len(flows) == 0 {
 		return chart.Panel{}, "", false
 	}
-	chances := v.bins(width)
+	opportunities := v.bins(width)
 	for i := range l.Events {
 		e := &l.Events[i]
 		switch {
 		case e.Kind == result.Opportunity:
-			chances.add(e.At, 8*float64(e.Bytes))
+			opportunities.add(e.At, 8*float64(e.Bytes))
 		case e.Kind == result.Departure && sums[e.Flow] != nil:
 			sums[e.Flow].add(e.At, 8*float64(e.Bytes))
 		}
 	}
-	capacity := v.capacity(l, chances)
+	capacity := v.capacity(l, opportunities)
 	title := ""
 	if len(v.links) > 1 && l.Name != "down" {
 		title = l.Name
@@ -132,10 +132,10 @@ func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, stri
 
 // capacity returns the rate at which a link could have sent over time, in bits per second; nil if
 // the rate is unlimited.
-func (v *view) capacity(l *result.LinkRecord, chances *bins) []chart.Point {
-	for _, sum := range chances.sums {
+func (v *view) capacity(l *result.LinkRecord, opportunities *bins) []chart.Point {
+	for _, sum := range opportunities.sums {
 		if sum > 0 {
-			return chances.blocks(chances.rates(), nil)
+			return opportunities.blocks(opportunities.rates(), nil)
 		}
 	}
 	if len(l.Rates) > 0 {
@@ -180,13 +180,13 @@ func (v *view) progress(f *flow, width float64) *bins {
 	return b
 }
 
-// stackPanel stacks the rates of flows in front of the link's capacity. It is empty if the flows
+// stackPanel stacks the rates of flows in front of the link's capacity. ok is false if the flows
 // sent nothing.
 func (v *view) stackPanel(
 	title string, flows []*flow, sums []*bins, capacity []chart.Point,
 ) (p chart.Panel, finding string, ok bool) {
 	total := make([]float64, len(sums[0].sums))
-	greatest := most(capacity)
+	greatest := maxY(capacity)
 	var levels [][]float64
 	for _, b := range sums {
 		levels = append(levels, append([]float64(nil), total...))
@@ -202,7 +202,7 @@ func (v *view) stackPanel(
 	if sent == 0 {
 		return chart.Panel{}, "", false
 	}
-	var took []flowBits
+	var list []flowBits
 	p = chart.Panel{
 		Title: title, X: v.time(),
 		Y: axis("throughput", result.ScaleOf("bit/s", greatest), 0, 1.06*greatest),
@@ -224,18 +224,18 @@ func (v *view) stackPanel(
 			Kind: chart.Blocks, Paint: f.paint, Opacity: 0.85,
 			Points: sums[i].blocks(upper, levels[i]),
 		}
-		took = append(took, flowBits{f, bits})
+		list = append(list, flowBits{f, bits})
 		if named[f] {
 			layer.Name = f.title() + ", " + amount(bits/v.active(f), "bit/s")
 		}
 		p.Layers = append(p.Layers, layer)
-		if i < len(flows)-1 && len(flows) <= mostCurves { // two areas of one color are adjacent
+		if i < len(flows)-1 && len(flows) <= maxCurves { // two areas of one color are adjacent
 			p.Layers = append(p.Layers, chart.Layer{
 				Kind: chart.Steps, Paint: chart.Paper, Width: 0.5, Points: layer.Points,
 			})
 		}
 	}
-	return p, v.throughputFinding(took, capacity), true
+	return p, v.throughputFinding(list, capacity), true
 }
 
 func (v *view) active(f *flow) float64 {
@@ -251,18 +251,18 @@ type flowBits struct {
 	bits float64
 }
 
-func (v *view) throughputFinding(took []flowBits, capacity []chart.Point) string {
+func (v *view) throughputFinding(list []flowBits, capacity []chart.Point) string {
 	sum := 0.0
-	for _, t := range took {
+	for _, t := range list {
 		sum += t.bits / v.end
 	}
 	mean, _ := meanOver(capacity, v.end)
-	if len(took) == 0 || sum == 0 {
+	if len(list) == 0 || sum == 0 {
 		return ""
 	}
-	who := took[0].flow.title() + " takes "
-	if len(took) > 1 {
-		who = fmt.Sprintf("%d flows take ", len(took))
+	who := list[0].flow.title() + " takes "
+	if len(list) > 1 {
+		who = fmt.Sprintf("%d flows take ", len(list))
 	}
 	if infinite(mean) || mean <= 0 {
 		return who + amount(sum, "bit/s")

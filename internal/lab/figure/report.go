@@ -46,9 +46,9 @@ type Comparison struct {
 	*table.Table
 }
 
-// mostDrawn limits the size of a page's figures of single runs, in bytes. The figures of further
+// maxDrawn limits the size of a page's figures of single runs, in bytes. The figures of further
 // runs are only in files, and the page says so.
-const mostDrawn = 3 << 20
+const maxDrawn = 3 << 20
 
 // Section has the figures of one run.
 type Section struct {
@@ -153,7 +153,7 @@ func (r *Report) Write(w io.Writer) error {
 	drawn := 0
 	for i, s := range r.Sections {
 		part := partData{Title: s.Title, Notes: s.Notes, Closed: i > 0}
-		if drawn > mostDrawn {
+		if drawn > maxDrawn {
 			d.Omitted = append(d.Omitted, s.Title)
 			continue
 		}

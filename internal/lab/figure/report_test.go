@@ -22,7 +22,7 @@ func reportOf(t *testing.T, r *Report) string {
 	return b.String()
 }
 
-// requireWhole checks that a page is well-formed, refers to nothing outside, and has no scripts.
+// requireWhole checks that a page is well-formed, refers to no other resource, and has no scripts.
 func requireWhole(t *testing.T, page string) {
 	t.Helper()
 	void := map[string]bool{"meta": true, "br": true}
@@ -67,7 +67,7 @@ func requireHarmless(t *testing.T, token html.Token) {
 	}
 }
 
-func TestAReportSaysEverything(t *testing.T) {
+func TestReportIsComplete(t *testing.T) {
 	cells := arms(10, true)
 	cells[2].Trials[3].Finished = false
 	cells[2].Trials[3].Flows[0].Finished = false
@@ -104,11 +104,11 @@ func TestAReportSaysEverything(t *testing.T) {
 		assert.Greater(t, at, before, heading)
 		before = at
 	}
-	assert.Equal(t, strings.Count(page, "<svg"), 2*strings.Count(page, "<figure>"), "for screens wide and narrow")
+	assert.Equal(t, strings.Count(page, "<svg"), 2*strings.Count(page, "<figure>"))
 	assert.Equal(t, len(r.Plots)+len(r.Sections[0].Plots), strings.Count(page, "<figure>"))
 }
 
-func TestWhatDidNotFinishIsSaidOnce(t *testing.T) {
+func TestUnfinishedFlowIsReportedOnce(t *testing.T) {
 	tr := &result.Trial{Note: "b: out of time", Whole: result.Values{result.Utilization: 1}}
 	tr.Flows = []result.Flow{
 		{Name: "a", Finished: true, Values: result.Values{result.Completion: 3}},
@@ -121,7 +121,7 @@ func TestWhatDidNotFinishIsSaidOnce(t *testing.T) {
 	assert.Contains(t, page, "0/1")
 }
 
-func TestAReportOfManyRunsIsBounded(t *testing.T) {
+func TestReportOfManyRunsIsLimited(t *testing.T) {
 	plots := Plots(synthesize(20*time.Second, 10, 60_000, "reno", "cubic"))
 	r := &Report{Name: "many"}
 	for range 60 {
@@ -130,11 +130,11 @@ func TestAReportOfManyRunsIsBounded(t *testing.T) {
 	page := reportOf(t, r)
 	requireWhole(t, page)
 	assert.Less(t, len(page), 9<<19)
-	assert.Contains(t, page, "further runs, whose figures are files")
-	assert.Positive(t, strings.Count(page, `<details class="part">`), "all but the first are closed")
+	assert.Contains(t, page, "further runs, whose figures are only in files")
+	assert.Positive(t, strings.Count(page, `<details class="part">`))
 }
 
-func TestAReportOfNothing(t *testing.T) {
+func TestEmptyReport(t *testing.T) {
 	page := reportOf(t, &Report{Name: "nothing"})
 	requireWhole(t, page)
 	for _, heading := range []string{"Results", "Expectations", "Comparison", "All numbers"} {
@@ -142,7 +142,7 @@ func TestAReportOfNothing(t *testing.T) {
 	}
 }
 
-func TestAReportHasTheNumbers(t *testing.T) {
+func TestReportHasMeansAndIntervals(t *testing.T) {
 	c := Cell{}
 	for i, v := range []float64{9.0e6, 9.2e6, 9.4e6} {
 		c.Trials = append(c.Trials, &result.Trial{Trial: i, Finished: true, Flows: []result.Flow{{
@@ -156,7 +156,7 @@ func TestAReportHasTheNumbers(t *testing.T) {
 	assert.Contains(t, page, "background:"+PaintOf("reno").String())
 }
 
-func TestAReportHasOnlyTextOfOthers(t *testing.T) {
+func TestReportEscapesTexts(t *testing.T) {
 	evil := `</style></svg><script>alert(1)</script><img src=x onerror=y> "'` + "\x00\u202e"
 	tr := &result.Trial{Finished: false, Note: evil, Flows: []result.Flow{
 		{Name: evil, Label: evil, Note: evil, Values: result.Values{result.Goodput: 1, result.RTTP95: 1}},

@@ -38,7 +38,7 @@ func rttPlots(v *view) []Plot {
 		manyFlowsText(all, len(flows))
 	groups := [][]*flow{flows}
 	// Similar round-trip times need separate panels, because one curve would hide the other.
-	if len(flows) <= mostPanels {
+	if len(flows) <= maxPanels {
 		groups = groups[:0]
 		for i := range flows {
 			groups = append(groups, flows[i:i+1])
@@ -105,18 +105,18 @@ func (v *view) rttRules(flows []*flow, greatest float64) ([]chart.Rule, string) 
 		return nil, ""
 	}
 	rules := []chart.Rule{{Value: base, Text: "RTT₀", Paint: chart.Soft}}
-	says := fmt.Sprintf(", and the round trip without a queue, RTT₀ = %s", plain(base, "s"))
+	text := fmt.Sprintf(", and the round trip without a queue, RTT₀ = %s", plain(base, "s"))
 	if full := base + limit/capacity; capacity > 0 && limit > 0 && full <= 3*greatest {
 		r := v.level(flows[0], "RTT₀ + Q/C", func(capacity float64) float64 {
 			return base + limit/capacity
 		})
 		rules = append(rules, r)
-		says += ", and with a full one, RTT₀ + Q/C"
+		text += ", and with a full one, RTT₀ + Q/C"
 		if len(r.Steps) == 0 {
-			says += " = " + amount(full, "s")
+			text += " = " + amount(full, "s")
 		}
 	}
-	return rules, says
+	return rules, text
 }
 
 // rttLayers draws a flow's samples faintly, and its smoothed RTT.
@@ -140,7 +140,7 @@ func (v *view) rttLayers(f *flow, flows int) []chart.Layer {
 	} else {
 		line.Name = f.title()
 	}
-	if flows <= mostPanels || !shown(smooth) {
+	if flows <= maxPanels || !shown(smooth) {
 		layers = append(layers, dots)
 	}
 	if shown(smooth) {
@@ -173,7 +173,7 @@ func cumulative(sorted []float64) []chart.Point {
 }
 
 func rttFinding(flows []*flow) string {
-	if len(flows) > mostSaid {
+	if len(flows) > maxNamed {
 		return ""
 	}
 	var parts []string

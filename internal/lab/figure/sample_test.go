@@ -25,7 +25,7 @@ func TestReadSamples(t *testing.T) {
 	}, got[0])
 }
 
-func TestReadSamplesByTheHeadersOrder(t *testing.T) {
+func TestReadSamplesWithColumnsInAnyOrder(t *testing.T) {
 	got, err := ReadSamples(strings.NewReader("sent,new,acked,in_flight,minrtt_ms,rto_ms,rtt_ms," +
 		"ssthresh,cwnd,sid,seconds,retrans,rtos,tlps\r\n9,what,8,7,1,2,3,4,5,6,0.5,1,2,3\r\n"))
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestReadSamplesByTheHeadersOrder(t *testing.T) {
 	assert.Equal(t, 3, got[0].TailProbes)
 }
 
-func TestReadSamplesLeavesOutARowThatWasCutOff(t *testing.T) {
+func TestReadSamplesSkipsAnIncompleteLastRow(t *testing.T) {
 	row := "0.25,1,ESTABLISHED,1,2,3,4,5,6,7,8,9,10,11,12,cwnd\n"
 	for _, tail := range []string{"", "0.26", "0.26,1,ESTABLISHED,1,2,3,4,5,6,7,8,9,10,11,", "x,1"} {
 		got, err := ReadSamples(strings.NewReader(header + row + tail))
@@ -46,7 +46,7 @@ func TestReadSamplesLeavesOutARowThatWasCutOff(t *testing.T) {
 	}
 }
 
-func TestReadSamplesRefusesOtherFiles(t *testing.T) {
+func TestReadSamplesRejectsInvalidFiles(t *testing.T) {
 	row := "0.25,1,ESTABLISHED,1,2,3,4,5,6,7,8,9,10,11,12,cwnd\n"
 	for _, c := range []struct{ text, want string }{
 		{"", "no samples"},
@@ -64,7 +64,7 @@ func TestReadSamplesRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-func TestMeanRTTIsOverRoundTrips(t *testing.T) {
+func TestMeanRTT(t *testing.T) {
 	ms := time.Millisecond
 	samples := []Sample{
 		{Seconds: 1},                // before the first measurement, so it does not count
@@ -89,7 +89,7 @@ func FuzzReadSamples(f *testing.F) {
 			t.Errorf("%d samples of %d lines", len(samples), strings.Count(text, "\n"))
 		}
 		if MeanRTT(samples) < 0 {
-			t.Error("a negative round-trip time")
+			t.Error("negative round-trip time")
 		}
 	})
 }

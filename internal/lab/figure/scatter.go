@@ -51,7 +51,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 		panel.Y.Min, panel.Y.Max = ends([]float64{least, top}, false)
 	}
 	p := Plot{Name: "tradeoff", Title: "Throughput and delay", Caption: c.tradeoffCaption()}
-	named := pointed(kept)
+	named := namedSeries(kept)
 	for i, s := range kept {
 		layers := cloudLayers(s, clouds[i], log)
 		panel.Layers = append(panel.Layers, layers...)
@@ -81,9 +81,9 @@ func (c *compared) tradeoffCaption() string {
 	return text + "Better is up and to the right."
 }
 
-// pointed returns the series whose names are written next to their points: all series if there are
-// few, or the first and the last of each kind.
-func pointed(list []series) []bool {
+// namedSeries returns the series whose names are next to their points. These are all series if
+// there are few, or the first and the last of each kind.
+func namedSeries(list []series) []bool {
 	named := make([]bool, len(list))
 	last := map[string]int{}
 	for i, s := range list {
@@ -92,7 +92,7 @@ func pointed(list []series) []bool {
 			named[i] = true
 		}
 		last[label] = i
-		named[i] = named[i] || len(list) <= mostCurves
+		named[i] = named[i] || len(list) <= maxCurves
 	}
 	for _, i := range last {
 		named[i] = true

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// mostSequences limits the number of flows with a time-sequence figure.
-const mostSequences = 4
+// maxSequences limits the number of flows with a time-sequence figure.
+const maxSequences = 4
 
 // detailSegments limits the number of segments in a detail, so that each remains legible.
 const detailSegments = 160
@@ -19,7 +19,7 @@ const detailSegments = 160
 // received, as tcptrace does.
 func sequencePlots(v *view) []Plot {
 	flows := v.pick((*flow).sentSomething)
-	flows = flows[:min(len(flows), mostSequences)]
+	flows = flows[:min(len(flows), maxSequences)]
 	if len(flows) == 0 {
 		return nil
 	}
@@ -123,8 +123,8 @@ type trace struct {
 	low, high                               float64
 }
 
-// follow returns the segments of a flow within a time range. Lines that begin earlier enter from
-// the left.
+// follow returns the segments of a flow within a time range. Lines that begin before the range
+// start at its left edge.
 func (f *flow) follow(s stretch) trace {
 	t := trace{low: math.Inf(1), high: math.Inf(-1)}
 	if s.to-s.from >= f.span() { // the range includes all segments: allocate memory once
@@ -224,7 +224,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	if !detail {
 		return p
 	}
-	for i := range p.Layers { // the figure of the whole run has named them
+	for i := range p.Layers { // the panel of the whole run has named them
 		p.Layers[i].Name = ""
 	}
 	p.Layers = append(p.Layers,
@@ -236,7 +236,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 			Name: "duplicate ACK", Kind: chart.Bars, Paint: chart.Ink, Width: 0.7, Points: t.twice,
 		},
 		chart.Layer{
-			Kind: chart.Letters, Text: "R", Paint: red, Beside: true,
+			Kind: chart.Letters, Text: "R", Paint: red, AtLeft: true,
 			Points: middles(spaced(t.again, (s.to-s.from)/40)),
 		})
 	return p
@@ -270,7 +270,7 @@ func retransmitPaint(f *flow) chart.Paint {
 }
 
 func sequenceFinding(flows []*flow) string {
-	if len(flows) > mostSaid {
+	if len(flows) > maxNamed {
 		return ""
 	}
 	var parts []string

@@ -16,8 +16,8 @@ var sweepMetrics = []result.Metric{
 	result.QueueP95, result.Retransmits, result.Jain, result.CwndMean, result.QueueDrops,
 }
 
-// mostMetrics limits the number of metrics in figures.
-const mostMetrics = 6
+// maxMetrics limits the number of metrics in figures.
+const maxMetrics = 6
 
 // SweepPlots returns the figures of an experiment's cells: metrics over a swept number, the spread
 // of the runs of each cell, and delay against throughput. If no metrics are given, the figures show
@@ -34,7 +34,7 @@ func SweepPlots(cells []Cell, metrics []result.Metric) []Plot {
 	return plots
 }
 
-// compared has an experiment's cells and the data that all figures of them need.
+// compared has an experiment's cells and the data that all their figures need.
 type compared struct {
 	cells   []Cell
 	groups  []result.Group
@@ -45,7 +45,7 @@ type compared struct {
 	// value of each cell.
 	axis string
 	x    quantities
-	// facet is the key whose values each have a panel; empty: no such key.
+	// facet is the key with a panel for each of its values; empty: there is no such key.
 	facet string
 }
 
@@ -75,13 +75,14 @@ func newCompared(cells []Cell, metrics []result.Metric) *compared {
 	return c
 }
 
-// mostFacets limits the panels side by side.
-const mostFacets = 4
+// maxFacets limits the panels side by side.
+const maxFacets = 4
 
-// chooseFacet picks the key that divides too many curves into panels. Among the keys that have few
-// values and do not name the flows, it takes the one with the fewest values.
+// chooseFacet picks the key that divides the curves into panels if two or more keys are swept
+// besides the axis. It takes the key with the fewest values, at most maxFacets, whose values do not
+// name the flows.
 func (c *compared) chooseFacet() string {
-	best, least := "", mostFacets+1
+	best, least := "", maxFacets+1
 	others := 0
 	for _, key := range c.keys {
 		if key == c.axis {
@@ -134,7 +135,7 @@ func (c *compared) choose() []result.Metric {
 			}
 		}
 		if len(cells) == len(c.cells) && high-low > 0.001*math.Abs(high) &&
-			len(list) < mostMetrics {
+			len(list) < maxMetrics {
 			list = append(list, m)
 		}
 	}
@@ -202,7 +203,7 @@ func allDistinct(labels []string) bool {
 func differByOnOff(list []series) bool {
 	for _, s := range list {
 		_, value, _ := strings.Cut(s.name, " ")
-		if s.real || !slices.Contains(bare, value) {
+		if s.real || !slices.Contains(keyedValues, value) {
 			return false
 		}
 	}
@@ -254,16 +255,16 @@ func curvePlot(c *compared) (Plot, bool) {
 		Name: "sweep", Title: "Effect of " + c.axis,
 		Finding: c.sweepFinding(),
 	}
-	var says legendEntries
+	var extras legendExtras
 	if c.facet == "" {
 		var panels []chart.Panel
 		for _, m := range c.metrics {
-			panels = append(panels, c.curvePanel(m, "", len(panels) == 0, &says))
+			panels = append(panels, c.curvePanel(m, "", len(panels) == 0, &extras))
 		}
 		p.chart = inPairs(panels, 105)
 	} else {
 		for i, m := range c.metrics {
-			row := chart.Row{Height: 95, Panels: c.facetRow(m, i == 0, &says)}
+			row := chart.Row{Height: 95, Panels: c.facetRow(m, i == 0, &extras)}
 			for j := range row.Panels {
 				row.Panels[j].X.Bare = i < len(c.metrics)-1
 			}
@@ -279,7 +280,7 @@ func curvePlot(c *compared) (Plot, bool) {
 	} else if !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }) {
 		p.Caption = "The result of the single run of each cell."
 	}
-	p.Caption += says.text()
+	p.Caption += extras.text()
 	return p, true
 }
 
@@ -290,12 +291,12 @@ func (c *compared) cutOff() bool {
 }
 
 // facetRow returns a metric's panels side by side, with the same scale.
-func (c *compared) facetRow(m result.Metric, named bool, says *legendEntries) []chart.Panel {
+func (c *compared) facetRow(m result.Metric, named bool, extras *legendExtras) []chart.Panel {
 	var row []chart.Panel
 	low, high := math.Inf(1), math.Inf(-1)
 	log := true
 	for i, v := range c.valuesOf(c.facet) {
-		p := c.curvePanel(m, v, named && i == 0, says)
+		p := c.curvePanel(m, v, named && i == 0, extras)
 		if named {
 			p.Title = c.facet + " " + result.Shown(v)
 		}
@@ -320,10 +321,10 @@ func inPairs(panels []chart.Panel, height float64) chart.Figure {
 	return f
 }
 
-// legendEntries lists what a panel shows in addition to the runs.
-type legendEntries struct{ band, theory, published bool }
+// legendExtras records which layers besides the runs a figure's legend has named.
+type legendExtras struct{ band, theory, published bool }
 
-func (b legendEntries) text() (text string) {
+func (b legendExtras) text() (text string) {
 	if b.theory {
 		text += " Dashed: theory."
 	}
@@ -333,7 +334,7 @@ func (b legendEntries) text() (text string) {
 	return text
 }
 
-func (b *legendEntries) name(layers []chart.Layer) {
+func (b *legendExtras) name(layers []chart.Layer) {
 	for i := range layers {
 		l := &layers[i]
 		switch n := len(l.Points) > 0 && !infinite(l.Points[0].X); {
@@ -347,10 +348,10 @@ func (b *legendEntries) name(layers []chart.Layer) {
 
 // curvePanel shows a metric over the swept number. If named is set, its legend names the curves.
 func (c *compared) curvePanel(
-	m result.Metric, facet string, named bool, says *legendEntries,
+	m result.Metric, facet string, named bool, extras *legendExtras,
 ) chart.Panel {
 	list := c.series(m, facet)
-	list = list[:min(len(list), mostCurves)]
+	list = list[:min(len(list), maxCurves)]
 	d := m.Definition()
 	p := chart.Panel{
 		X: chart.Axis{
@@ -389,11 +390,11 @@ func (c *compared) curvePanel(
 		}
 		p.Layers = append(p.Layers, c.curve(s, m, name)...)
 	}
-	says.name(p.Layers)
+	extras.name(p.Layers)
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if len(l.Points) > 0 && l.Kind == chart.Fill && named && !says.band {
-			says.band, l.Name = true, c.bandName()
+		if len(l.Points) > 0 && l.Kind == chart.Fill && named && !extras.band {
+			extras.band, l.Name = true, c.bandName()
 		}
 	}
 	return p
@@ -470,7 +471,7 @@ func (c *compared) curve(s series, m result.Metric, name string) []chart.Layer {
 		{Kind: chart.Dots, Paint: s.paint.Tint(0.5), Width: 1.7, Points: dots},
 		line,
 		{Kind: chart.Dots, Paint: s.paint, Width: 3, Points: mean},
-		{Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true, Least: 12, Points: theory},
+		{Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true, MinLength: 12, Points: theory},
 		{Kind: chart.Crosses, Paint: s.paint.Tint(-0.35), Width: 0.9, Points: published},
 	}
 }

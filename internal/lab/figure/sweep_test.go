@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
+func TestSweepOverALogarithmicAxis(t *testing.T) {
 	cells := buffers(10)
 	plots := SweepPlots(cells, []result.Metric{result.Utilization, result.Goodput})
 	assert.Equal(t, []string{"sweep", "tradeoff"}, names(plots))
@@ -48,7 +48,7 @@ func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
 	}
 }
 
-func TestASweepOfTwoNumbersHasPanelsForTheOther(t *testing.T) {
+func TestSweepOfTwoNumbersHasAPanelForEachValue(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var cells []Cell
 	for _, loss := range []string{"0.1%", "1%"} {
@@ -68,13 +68,13 @@ func TestASweepOfTwoNumbersHasPanelsForTheOther(t *testing.T) {
 	require.Len(t, row, 2)
 	assert.Equal(t, "loss 0.1%", row[0].Title)
 	assert.Equal(t, "loss 1%", row[1].Title)
-	assert.InDelta(t, row[0].Y.Max, row[1].Y.Max, 0, "one scale")
+	assert.InDelta(t, row[0].Y.Max, row[1].Y.Max, 0, "the same scale")
 	assert.InDelta(t, 0.01, row[0].X.At[0], 1e-12)
 	assert.Equal(t, "delay, s", row[0].X.Label)
 	assert.Equal(t, chart.Vermillion, layer(t, &row[0], "bbr").Paint)
 }
 
-func TestWhatIsNotMeasuredDoesNotStretchTheAxis(t *testing.T) {
+func TestAxisIgnoresMissingValues(t *testing.T) {
 	cells := buffers(10)
 	for i := range cells {
 		for _, trial := range cells[i].Trials {
@@ -85,7 +85,7 @@ func TestWhatIsNotMeasuredDoesNotStretchTheAxis(t *testing.T) {
 	assert.Greater(t, p.chart.Rows[0].Panels[0].Y.Min, 9.0)
 }
 
-func TestASweepOfNamesIsBoxes(t *testing.T) {
+func TestSweepOfNamesHasBoxes(t *testing.T) {
 	plots := SweepPlots(arms(10, false), []result.Metric{result.Goodput})
 	assert.Equal(t, []string{"spread", "tradeoff"}, names(plots))
 	panel := &plots[0].chart.Rows[0].Panels[0]
@@ -96,7 +96,7 @@ func TestASweepOfNamesIsBoxes(t *testing.T) {
 	assert.True(t, scatter.X.Reversed, "up and to the right is better")
 }
 
-func TestBoxesShowTheoryAndWhatWasPublished(t *testing.T) {
+func TestBoxesShowTheoryAndPublishedValues(t *testing.T) {
 	cells := arms(1, false)
 	cells[1].Theory = result.Values{result.Goodput: 7e6}
 	cells[2].Published = result.Values{result.Goodput: 20e6}
@@ -113,8 +113,8 @@ func TestBoxesShowTheoryAndWhatWasPublished(t *testing.T) {
 	assert.Contains(t, p.Caption, "Dashed: theory. Crosses: published values.")
 }
 
-// A line for one cell's theoretical value would be too short to see, so it is drawn longer.
-func TestTheoryOfOneCellIsSeen(t *testing.T) {
+// The line of one cell's theoretical value has a minimum length, because it would have no length.
+func TestTheoryOfOneCellIsVisible(t *testing.T) {
 	var cells []Cell
 	for i, loss := range []string{"1%", "2%", "3%"} {
 		cells = append(cells, Cell{
@@ -126,14 +126,14 @@ func TestTheoryOfOneCellIsSeen(t *testing.T) {
 	for _, l := range p.chart.Rows[0].Panels[0].Layers {
 		if l.Name == "theory" {
 			assert.Equal(t, []chart.Point{{X: 2, Y: 7e6}}, l.Points)
-			assert.Greater(t, l.Least, 4*l.Width)
+			assert.Greater(t, l.MinLength, 4*l.Width)
 			return
 		}
 	}
-	require.Fail(t, "there is no theory")
+	require.Fail(t, "no layer for theory")
 }
 
-func TestBoxesHoldTheMiddleHalf(t *testing.T) {
+func TestBoxesShowQuartiles(t *testing.T) {
 	values := []float64{1, 2, 3, 4, 5, 6, 7, 8, 100}
 	layers := boxLayers(values, 2, chart.Blue)
 	s := result.Describe(values, 0)
@@ -142,13 +142,13 @@ func TestBoxesHoldTheMiddleHalf(t *testing.T) {
 	assert.InDelta(t, s.Q3, box[1].X, 1e-12)
 	whiskers := layers[1].Points
 	assert.InDelta(t, 1, whiskers[0].X, 0)
-	assert.InDelta(t, 8, whiskers[4].X, 0, "100 is beyond one and a half boxes")
-	assert.Len(t, layers[2].Points, len(values), "and seen all the same")
+	assert.InDelta(t, 8, whiskers[4].X, 0, "100 is more than 1.5 interquartile ranges away")
+	assert.Len(t, layers[2].Points, len(values), "each run has a dot")
 	assert.InDelta(t, 5, layers[3].Points[0].X, 0)
 	assert.Len(t, boxLayers(values[:2], 0, chart.Blue), 1, "two runs have no box")
 }
 
-func TestAnEllipseIsOneStandardDeviation(t *testing.T) {
+func TestEllipseIsOneStandardDeviation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	var cloud []chart.Point
 	for range 20_000 {
@@ -162,7 +162,7 @@ func TestAnEllipseIsOneStandardDeviation(t *testing.T) {
 	for _, p := range around {
 		right, top = max(right, p.X), max(top, p.Y)
 	}
-	assert.InDelta(t, 12, right, 0.1, "as far as the deviation of each coordinate")
+	assert.InDelta(t, 12, right, 0.1, "one standard deviation")
 	assert.InDelta(t, 5+math.Sqrt2, top, 0.1)
 	_, none := ellipse(cloud[:2], false)
 	assert.Empty(t, none)
@@ -170,7 +170,7 @@ func TestAnEllipseIsOneStandardDeviation(t *testing.T) {
 	assert.Empty(t, none)
 }
 
-func TestRunsThatWereCutOffHaveMedians(t *testing.T) {
+func TestUnfinishedRunsHaveMedians(t *testing.T) {
 	cells := buffers(9)
 	for i := range 3 {
 		cut := cells[7].Trials[i]
@@ -189,7 +189,7 @@ func TestRunsThatWereCutOffHaveMedians(t *testing.T) {
 	}
 }
 
-func TestRealRunsFollowVirtualRuns(t *testing.T) {
+func TestColorsOfRealRuns(t *testing.T) {
 	list := newCompared(arms(5, true), nil).series(result.Goodput, "")
 	require.Len(t, list, 10)
 	for i := 0; i < len(list); i += 2 {
@@ -199,7 +199,7 @@ func TestRealRunsFollowVirtualRuns(t *testing.T) {
 	}
 }
 
-func TestNothingToCompareIsLeftOut(t *testing.T) {
+func TestSweepPlotsWithoutResults(t *testing.T) {
 	assert.Empty(t, SweepPlots(nil, nil))
 	assert.Empty(t, SweepPlots([]Cell{{}}, nil))
 	one := arms(1, false)[:1]
@@ -261,7 +261,7 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-func TestTheoryIsAboutTheFirstFlow(t *testing.T) {
+func TestTheoryIsDrawnForTheFirstFlow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var cells []Cell
 	for _, limit := range []string{"1bdp", "2bdp", "4bdp"} {

@@ -13,7 +13,7 @@ import (
 type synthetic struct {
 	rec     *result.Record
 	rng     *rand.Rand
-	queue   happenings
+	queue   eventQueue
 	order   int
 	now     time.Duration
 	free    time.Duration // when the link becomes idle
@@ -44,21 +44,21 @@ const (
 	synthRTT  = 40 * time.Millisecond
 )
 
-type happening struct {
+type queuedEvent struct {
 	at    time.Duration
 	order int
 	run   func()
 }
 
-type happenings []happening
+type eventQueue []queuedEvent
 
-func (q happenings) Len() int { return len(q) }
-func (q happenings) Less(i, j int) bool {
+func (q eventQueue) Len() int { return len(q) }
+func (q eventQueue) Less(i, j int) bool {
 	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
 }
-func (q happenings) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *happenings) Push(e any)   { *q = append(*q, e.(happening)) }
-func (q *happenings) Pop() any {
+func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *eventQueue) Push(e any)   { *q = append(*q, e.(queuedEvent)) }
+func (q *eventQueue) Pop() any {
 	old := *q
 	e := old[len(old)-1]
 	*q = old[:len(old)-1]
@@ -88,7 +88,7 @@ func synthesize(duration time.Duration, mbps float64, queueBytes int, labels ...
 		s.at(start, f.send)
 	}
 	for s.queue.Len() > 0 && s.queue[0].at <= duration {
-		e := heap.Pop(&s.queue).(happening)
+		e := heap.Pop(&s.queue).(queuedEvent)
 		s.now = e.at
 		e.run()
 	}
@@ -97,7 +97,7 @@ func synthesize(duration time.Duration, mbps float64, queueBytes int, labels ...
 
 func (s *synthetic) at(at time.Duration, run func()) {
 	s.order++
-	heap.Push(&s.queue, happening{at, s.order, run})
+	heap.Push(&s.queue, queuedEvent{at, s.order, run})
 }
 
 func (s *synthetic) event(e result.LinkEvent) {

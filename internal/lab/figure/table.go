@@ -11,7 +11,7 @@ import (
 // resultTable has the results, with a row for each flow of each cell.
 type resultTable struct {
 	Settings []string // swept keys
-	Flows    bool     // the table has a column for the flow
+	Flows    bool     // the table has a column for flows
 	Cut      bool     // some runs did not finish
 	Heads    []head
 	Rows     []row
@@ -20,7 +20,7 @@ type resultTable struct {
 	Summary  bool // some rows summarize several flows
 }
 
-// setting is a cell's value of a swept key, with its color in figures, if it has one.
+// setting is a cell's value of a swept key. Color is its color in figures; empty: it has none.
 type setting struct {
 	Text  string
 	Color template.CSS
@@ -66,30 +66,30 @@ func (r *row) title() string {
 	return joined(name, r.Flow)
 }
 
-// unfinished describes the runs that did not finish: for each flow, or for the whole run if no flow
-// gives a reason.
+// unfinished describes the runs that did not finish. A note names the flow, or the whole run if no
+// flow gives a reason.
 func (t *resultTable) unfinished() []string {
 	var notes []string
-	said := false
+	reported := false
 	for i := range t.Rows {
 		row := &t.Rows[i]
-		said = said && !row.First
-		if !row.Short || row.Note == "" || said && row.Flow == "all" || len(notes) == mostNotes {
+		reported = reported && !row.First
+		if !row.Short || row.Note == "" || reported && row.Flow == "all" || len(notes) == maxNotes {
 			continue
 		}
-		said = true
+		reported = true
 		notes = append(notes, "Not finished: "+row.title()+": "+row.Note)
 	}
 	return notes
 }
 
-// mostNotes limits the number of such notes.
-const mostNotes = 12
+// maxNotes limits the notes about unfinished runs.
+const maxNotes = 12
 
-// mostRows limits the number of rows in a page; summary.csv may have thousands.
+// maxRows and maxDetails limit the rows and the detailed tables of a page. summary.csv has all.
 const (
-	mostRows    = 400
-	mostDetails = 60
+	maxRows    = 400
+	maxDetails = 60
 )
 
 // table returns the table. If a cell has only one flow, the row of the flow also has the metrics of
@@ -116,7 +116,7 @@ func (c *compared) table() resultTable {
 		t.Heads = append(t.Heads, head{d.Headed(), units[i].Name, d.Text})
 	}
 	last := -1
-	for _, g := range rows[:min(len(rows), mostRows)] {
+	for _, g := range rows[:min(len(rows), maxRows)] {
 		r := c.row(g, &t)
 		r.First = g.Cell != last
 		last = g.Cell
@@ -190,26 +190,26 @@ var defaultTableMetrics = []result.Metric{
 	result.Sent, result.Retransmits, result.Timeouts, result.QueueP95,
 }
 
-// mostHeads limits the metrics of the table.
-const mostHeads = 7
+// maxHeads limits the metrics of the table.
+const maxHeads = 7
 
 func (c *compared) tableMetrics(rows []result.Group) []result.Metric {
 	if len(c.asked) > 0 {
 		return c.asked
 	}
 	var list []result.Metric
-	most := mostHeads
+	most := maxHeads
 	if slices.ContainsFunc(c.cells, func(c Cell) bool { return c.Real }) {
 		most-- // the clock needs one column
 	}
 	for _, m := range defaultTableMetrics {
-		said := false
+		reported := false
 		for _, g := range rows {
 			if v, ok := g.Numbers[m]; ok && (v.Cut > 0 || v.Maximum != 0 || v.Minimum != 0) {
-				said = true
+				reported = true
 			}
 		}
-		if said && len(list) < most {
+		if reported && len(list) < most {
 			list = append(list, m)
 		}
 	}
@@ -233,7 +233,7 @@ func numberText(t result.Number, u result.Scale) cellText {
 	}
 	n := cellText{Value: digits(u.Of(mid))}
 	if half := u.Of(t.HalfWidth()); half == half {
-		n.Value, n.Spread = together(u.Of(mid), half)
+		n.Value, n.Spread = formatInterval(u.Of(mid), half)
 	}
 	return n
 }
@@ -241,7 +241,7 @@ func numberText(t result.Number, u result.Scale) cellText {
 func (c *compared) fullTables() []fullTable {
 	var list []fullTable
 	for _, g := range c.groups {
-		if len(list) == mostDetails {
+		if len(list) == maxDetails {
 			break
 		}
 		t := fullTable{Title: joined(c.cells[g.Cell].name(c.keys), g.Flow)}

@@ -65,7 +65,7 @@ func (t timeline) length() string {
 
 func (t timeline) x(s *Sample) float64 { return s.Seconds - t.origin }
 
-// within returns a value that is above zero and at most limit, and NaN for other values.
+// within returns y if it is above zero and at most limit, and NaN otherwise.
 func within(y, limit float64) float64 {
 	if y > 0 && y <= limit {
 		return y
@@ -73,7 +73,7 @@ func within(y, limit float64) float64 {
 	return math.NaN()
 }
 
-func greatest(samples []Sample, value func(*Sample) float64) float64 {
+func maxOf(samples []Sample, value func(*Sample) float64) float64 {
 	most := 0.0
 	for i := range samples {
 		most = max(most, value(&samples[i]))
@@ -118,7 +118,7 @@ func (t timeline) steps(
 
 func transferWindow(samples []Sample, t timeline) chart.Panel {
 	samples = outstanding(samples)
-	largest := greatest(samples, func(s *Sample) float64 { return max(s.Cwnd, s.InFlight) })
+	largest := maxOf(samples, func(s *Sample) float64 { return max(s.Cwnd, s.InFlight) })
 	u := result.ScaleOf("bytes", largest)
 	top := 1.08 * max(largest, u.Size)
 	p := chart.Panel{X: t.axis, Y: axis("window", u, 0, top)}
@@ -133,15 +133,15 @@ func transferWindow(samples []Sample, t timeline) chart.Panel {
 	p.Layers[1].Dash = true
 	p.Strips = t.strips(samples, "RTO", "TLP")
 	_, falls := meanOver(p.Layers[2].Points, p.X.Max)
-	if _, gaps := meanOver(p.Layers[0].Points, p.X.Max); max(falls, gaps) > manyTeeth {
+	if _, gaps := meanOver(p.Layers[0].Points, p.X.Max); max(falls, gaps) > maxTeeth {
 		p.Layers = enveloped(p.Layers, p.X, "cwnd")
-		p.Y.Max = 1.08 * max(most(p.Layers[0].Points), 1)
+		p.Y.Max = 1.08 * max(maxY(p.Layers[0].Points), 1)
 	}
 	return p
 }
 
 func transferRTT(samples []Sample, t timeline) chart.Panel {
-	most := greatest(samples, func(s *Sample) float64 { return s.RTT.Seconds() })
+	most := maxOf(samples, func(s *Sample) float64 { return s.RTT.Seconds() })
 	rtts := axis("RTT", result.ScaleOf("s", most), 0, 1.08*max(most, 1e-6))
 	p := chart.Panel{X: t.axis, Y: rtts}
 	p.Layers = []chart.Layer{

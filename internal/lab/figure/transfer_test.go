@@ -37,9 +37,9 @@ func writePlot(f interface{ Plot() (*Plot, error) }, w io.Writer, format string,
 	return p.Write(w, format, s)
 }
 
-func TestTheFigureSaysWhatItShows(t *testing.T) {
+func TestTransferFigureHasItsTexts(t *testing.T) {
 	f := Figure{Title: "C to A", Note: "2 % < 3 %", Samples: sawtooth(30e6, 0.02)}
-	require.Positive(t, f.Samples[len(f.Samples)-1].Timeouts, "the fixture should have time-outs")
+	require.Positive(t, f.Samples[len(f.Samples)-1].Timeouts, "the fixture must have timeouts")
 	var svg bytes.Buffer
 	require.NoError(t, writePlot(f, &svg, "svg", Style{}))
 	words := texts(t, svg.Bytes())
@@ -50,20 +50,20 @@ func TestTheFigureSaysWhatItShows(t *testing.T) {
 	} {
 		assert.Contains(t, words, want)
 	}
-	assert.NotContains(t, words, "TLP", "there was none")
-	assert.Less(t, svg.Len(), 1<<20, "22,000 samples are too many to draw each")
+	assert.NotContains(t, words, "TLP", "no tail loss probe occurred")
+	assert.Less(t, svg.Len(), 1<<20, "22,000 samples are thinned")
 }
 
-func TestTheKeyLeavesOutWhatDidNotHappen(t *testing.T) {
+func TestLegendOmitsEventsThatDidNotOccur(t *testing.T) {
 	var svg bytes.Buffer
 	require.NoError(t, writePlot(Figure{Samples: sawtooth(1e6, 0)}, &svg, "svg", Style{}))
 	words := texts(t, svg.Bytes())
 	assert.NotContains(t, words, "RTO")
 	assert.NotContains(t, words, "retransmitted")
-	assert.NotContains(t, words, "ssthresh", "it is not set before the first loss")
+	assert.NotContains(t, words, "ssthresh", "not set before the first loss")
 }
 
-func TestThePNGHasTheFiguresSize(t *testing.T) {
+func TestPNGHasTheFiguresSize(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, writePlot(Figure{Title: "t", Samples: sawtooth(1e6, 0.02)}, &b, "png", Style{}))
 	picture, err := png.Decode(&b)
@@ -72,7 +72,7 @@ func TestThePNGHasTheFiguresSize(t *testing.T) {
 	assert.Greater(t, picture.Bounds().Dy(), 1000)
 }
 
-func TestTheFigureOfFewSamples(t *testing.T) {
+func TestTransferFigureOfFewSamples(t *testing.T) {
 	require.ErrorIs(t, writePlot(Figure{}, io.Discard, "png", Style{}), ErrNoSamples)
 	require.ErrorIs(t, writePlot(Figure{}, io.Discard, "svg", Style{}), ErrNoSamples)
 	all := sawtooth(1e6, 0.02)
@@ -80,10 +80,10 @@ func TestTheFigureOfFewSamples(t *testing.T) {
 		require.NoError(t, writePlot(Figure{Samples: all[:n]}, io.Discard, "svg", Style{}), "%d samples", n)
 	}
 	still := []Sample{{Seconds: 4}, {Seconds: 4}}
-	require.NoError(t, writePlot(Figure{Samples: still}, io.Discard, "png", Style{}), "nothing but zeros")
+	require.NoError(t, writePlot(Figure{Samples: still}, io.Discard, "png", Style{}))
 }
 
-func TestMiddleIsAPartOfTheMiddle(t *testing.T) {
+func TestMiddle(t *testing.T) {
 	all := sawtooth(30e6, 0.02)
 	part := middle(all)
 	first, last := all[0].Seconds, all[len(all)-1].Seconds
@@ -91,10 +91,10 @@ func TestMiddleIsAPartOfTheMiddle(t *testing.T) {
 	assert.GreaterOrEqual(t, len(part), detailSamples)
 	assert.Less(t, part[0].Seconds, (first+last)/2)
 	assert.Greater(t, part[len(part)-1].Seconds, (first+last)/2)
-	assert.Equal(t, all[:10], middle(all[:10]), "ten samples are no whole to take a part of")
+	assert.Equal(t, all[:10], middle(all[:10]), "ten samples are too few for a part")
 }
 
-func TestOutstandingIsWhatStandsUntilTheNextSample(t *testing.T) {
+func TestOutstandingIsTheMaximumUntilTheNextSample(t *testing.T) {
 	samples := []Sample{
 		{Acked: 100, Sent: 100, InFlight: 0}, // after this sample, 300 bytes were sent
 		{Acked: 200, Sent: 400, InFlight: 200},
@@ -103,6 +103,6 @@ func TestOutstandingIsWhatStandsUntilTheNextSample(t *testing.T) {
 	got := outstanding(samples)
 	assert.InDelta(t, 300, got[0].InFlight, 0)
 	assert.InDelta(t, 200, got[1].InFlight, 0)
-	assert.InDelta(t, 7, got[2].InFlight, 0, "there is no next one")
-	assert.Zero(t, samples[0].InFlight, "the samples are the caller's")
+	assert.InDelta(t, 7, got[2].InFlight, 0, "there is no next sample")
+	assert.Zero(t, samples[0].InFlight, "the caller's samples do not change")
 }

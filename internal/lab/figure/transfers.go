@@ -95,7 +95,7 @@ func (f Transfers) throughput(longest float64) chart.Panel {
 		l := chart.Layer{
 			Kind: chart.Steps, Paint: PaintOf(t.Name), Width: 1.5, Points: t.rates(width),
 		}
-		p.Y.Max = max(p.Y.Max, most(l.Points))
+		p.Y.Max = max(p.Y.Max, maxY(l.Points))
 		p.Layers = append(p.Layers, l)
 	}
 	p.Y.Max *= 1.12
@@ -148,7 +148,7 @@ func (t *Transfer) window(span float64) chart.Panel {
 	return chart.Panel{
 		Title: fmt.Sprintf("%s: cwnd for %s", t.Name, line.length()),
 		X:     line.axis,
-		Y:     chart.Axis{Max: 1.1 * max(most(cwnd), 1e3), Per: 1e3},
+		Y:     chart.Axis{Max: 1.1 * max(maxY(cwnd), 1e3), Per: 1e3},
 		Layers: []chart.Layer{
 			{Kind: chart.Steps, Paint: PaintOf(t.Name), Width: 1.2, Points: cwnd},
 		},

@@ -29,14 +29,14 @@ func TestTransfersNamesEachAlgorithmAndTheBound(t *testing.T) {
 	require.NoError(t, writePlot(f, io.Discard, "png", Style{}))
 }
 
-func TestTransfersOfNothing(t *testing.T) {
+func TestTransfersWithoutSamples(t *testing.T) {
 	require.ErrorIs(t, writePlot(Transfers{List: []Transfer{{Name: "reno"}}}, io.Discard, "svg", Style{}), ErrNoSamples)
 	still := []Sample{{Seconds: 4}, {Seconds: 4}}
 	require.NoError(t, writePlot(Transfers{List: []Transfer{{"reno", still}}}, io.Discard, "png", Style{}))
 }
 
 // The throughputs of all intervals add up to the acknowledged bytes.
-func TestTransferRatesAreThoseOfTheSamples(t *testing.T) {
+func TestTransferRates(t *testing.T) {
 	tr := Transfer{Samples: []Sample{
 		{Seconds: 3, Acked: 0}, {Seconds: 4, Acked: 2e6}, {Seconds: 5, Acked: 8e6},
 	}}
@@ -45,5 +45,5 @@ func TestTransferRatesAreThoseOfTheSamples(t *testing.T) {
 	assert.InDelta(t, 2e6, list[0].Y, 1e-9)
 	assert.InDelta(t, 6e6, list[1].Y, 1e-9)
 	assert.InDelta(t, 2, list[3].X, 1e-9)
-	assert.Zero(t, list[3].Y, "nothing moves after its end")
+	assert.Zero(t, list[3].Y, "the rate is 0 after the end")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// drawn returns a trial whose flows have about the given numbers, with a variation of a few
+// drawn returns a trial with about the given goodput and round-trip time. The values vary by a few
 // percent.
 func drawn(rng *rand.Rand, trial int, goodput, rtt float64, labels ...string) *result.Trial {
 	about := func(v float64) float64 { return v * (1 + 0.04*rng.NormFloat64()) }

@@ -36,7 +36,8 @@ func plain(value float64, base result.Unit) string {
 	return strconv.FormatFloat(u.Of(value), 'g', 5, 64) + " " + u.Name
 }
 
-// digits formats a number with three significant digits, and all digits before the point.
+// digits formats a number with three significant digits, and with all digits before the decimal
+// point.
 func digits(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"
@@ -58,9 +59,9 @@ func digits(v float64) string {
 
 func infinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// together formats a mean and the half-width of its interval. It gives the half-width two
+// formatInterval formats a mean and the half-width of its interval. It gives the half-width two
 // significant digits, and the mean at most four.
-func together(mean, half float64) (string, string) {
+func formatInterval(mean, half float64) (string, string) {
 	if infinite(mean) || infinite(half) || math.Abs(mean) >= 1e7 {
 		return digits(mean), digits(half)
 	}

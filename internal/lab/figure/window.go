@@ -12,12 +12,12 @@ import (
 // windowPlots show the congestion windows of the flows over time, in separate panels for a few
 // flows and in one panel for many.
 func windowPlots(v *view) []Plot {
-	flows := v.pick(func(f *flow) bool { return most(f.windows(1)) > 0 })
+	flows := v.pick(func(f *flow) bool { return maxY(f.windows(1)) > 0 })
 	p := Plot{Name: "cwnd", Title: "Congestion window", Finding: v.windowFinding(flows)}
 	switch {
 	case len(flows) == 0:
 		return nil
-	case len(flows) > mostPanels:
+	case len(flows) > maxPanels:
 		drawn := drawnFlows(flows)
 		p.chart = v.manyWindows(drawn)
 		p.Caption = fmt.Sprintf("The congestion windows of %d flows, in segments, at each "+
@@ -48,9 +48,9 @@ func windowPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// A tooth ends when the window falls. A sawtooth with more than manyTeeth is illegible, so the
-// figure then has a detail with about someTeeth.
-const manyTeeth, someTeeth = 60, 15
+// A tooth of the window's sawtooth ends when the window falls. A curve with more than maxTeeth is
+// illegible, so the figure then has a detail with about detailTeeth.
+const maxTeeth, detailTeeth = 60, 15
 
 // addTeeth adds a detail to the right of each panel if some windows have too many teeth.
 func (v *view) addTeeth(p *Plot, flows []*flow) bool {
@@ -59,10 +59,10 @@ func (v *view) addTeeth(p *Plot, flows []*flow) bool {
 		_, falls := meanOver(f.windows(1), v.end)
 		most = max(most, falls)
 	}
-	if most <= manyTeeth {
+	if most <= maxTeeth {
 		return false
 	}
-	span := v.end * someTeeth / float64(most)
+	span := v.end * detailTeeth / float64(most)
 	from := max(0, v.end/2-span/2)
 	for i := range p.chart.Rows {
 		row := &p.chart.Rows[i]
@@ -91,7 +91,7 @@ func (v *view) addTeeth(p *Plot, flows []*flow) bool {
 	return true
 }
 
-// segment returns the unit of the flow's windows in bytes, and its name.
+// segment returns the unit in which the flow's windows are shown.
 func (f *flow) segment(mostBytes float64) result.Scale {
 	if f.MSS > 0 {
 		return result.Scale{Name: "segments", Size: float64(f.MSS)}
@@ -114,7 +114,7 @@ func (f *flow) windows(size float64) []chart.Point {
 
 func (v *view) windowPanel(f *flow) chart.Panel {
 	cwnd := f.windows(1)
-	top := most(cwnd)
+	top := maxY(cwnd)
 	u := f.segment(top)
 	rules := v.windowRules(f, top)
 	for _, r := range rules {
@@ -195,7 +195,7 @@ func (v *view) manyWindows(flows []*flow) chart.Figure {
 		if named[f] {
 			l.Name = f.title()
 		}
-		p.Y.Max = max(p.Y.Max, 1.06*most(l.Points))
+		p.Y.Max = max(p.Y.Max, 1.06*maxY(l.Points))
 		p.Layers = append(p.Layers, l)
 	}
 	return v.stacked([]chart.Panel{p}, heightOf(1))
@@ -206,7 +206,7 @@ func flightPlots(v *view) []Plot {
 	outside := ""
 	for i := range v.flows {
 		f := &v.flows[i]
-		if len(panels) == mostPanels {
+		if len(panels) == maxPanels {
 			break
 		}
 		if panel, above, ok := v.flightPanel(f); ok {
@@ -243,8 +243,8 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	flight := value(func(s *result.Sample) int { return s.InFlight })
 	cwnd := value(func(s *result.Sample) int { return s.Cwnd })
 	offered := value(func(s *result.Sample) int { return s.SendWindow })
-	top := max(most(flight), most(cwnd))
-	if most(flight) == 0 {
+	top := max(maxY(flight), maxY(cwnd))
+	if maxY(flight) == 0 {
 		return p, "", false
 	}
 	least, near := 0.0, false
@@ -252,11 +252,11 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 		if q.Y > 0 && (least == 0 || q.Y < least) {
 			least = q.Y
 		}
-		// The sender is limited by rwnd and not by cwnd, or almost.
+		// The receiver's window limits the sender, or nearly does.
 		near = near || q.Y > 0 && cwnd[i].Y > 0 && q.Y < 1.1*cwnd[i].Y
 	}
 	if near {
-		top = max(top, min(most(offered), 1.5*top))
+		top = max(top, min(maxY(offered), 1.5*top))
 	} else if least > 0 {
 		above = amount(least, "bytes")
 	}
@@ -284,8 +284,8 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	return p, above, true
 }
 
-// mostOwn limits the panels of scripts' own variables.
-const mostOwn = 8
+// maxOwn limits the panels of the variables that scripts record.
+const maxOwn = 8
 
 // ownPlots show the variables that scripts record. Each name of each flow has a panel.
 func ownPlots(v *view) []Plot {
@@ -303,7 +303,7 @@ func ownPlots(v *view) []Plot {
 			if !shown(values) {
 				continue
 			}
-			if all++; len(panels) == mostOwn {
+			if all++; len(panels) == maxOwn {
 				continue
 			}
 			low, high := 0.0, 0.0
@@ -335,13 +335,13 @@ func ownPlots(v *view) []Plot {
 }
 
 func (v *view) windowFinding(flows []*flow) string {
-	if len(flows) > mostSaid {
+	if len(flows) > maxNamed {
 		return ""
 	}
 	var parts []string
 	for _, f := range flows {
 		cwnd := f.windows(1)
-		u := f.segment(most(cwnd))
+		u := f.segment(maxY(cwnd))
 		mean, falls := meanOver(cwnd, v.end)
 		if infinite(mean) {
 			return ""
@@ -351,7 +351,7 @@ func (v *view) windowFinding(flows []*flow) string {
 			parts = append(parts, f.title()+" has "+average+" on average")
 			continue
 		}
-		parts = append(parts, "mean "+average+", maximum "+digits(u.Of(most(cwnd))))
+		parts = append(parts, "mean "+average+", maximum "+digits(u.Of(maxY(cwnd))))
 		if falls > 0 {
 			parts[0] += ", " + plural(falls, "fall")
 		}
