@@ -95,8 +95,7 @@ func (a *Axis) plainTicks(length float64, apart func(label string) float64) []ti
 	}
 }
 
-// given returns the numbers at the positions in At. It rounds fractions to three significant
-// digits.
+// given returns the numbers at the positions in At. Fractions have three significant digits.
 func (a *Axis) given() []tick {
 	var list []tick
 	for _, v := range a.At {

@@ -60,8 +60,7 @@ type Layer struct {
 	Opacity float64 // opacity of the fill; 0: 1, or 0.25 for a Shape
 	Text    string  // text of Letters
 	AtLeft  bool    // Letters are to the left of their points and not above them
-	// MinLength is the minimum length of a drawn piece of a Line, in points, so that it stays
-	// visible.
+	// MinLength is the minimum length of a drawn piece of a Line in points, so that it is visible.
 	MinLength float64
 	Points    []Point // sorted by X, except for Dots, Letters, Crosses and Shapes
 }

@@ -101,8 +101,7 @@ func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart
 	}
 	u, top := result.ScaleOf("bit/s", greatest), 1.05*greatest
 	p := chart.Panel{
-		X: axis(flows[0].title(), u, 0, top),
-		Y: axis(flows[1].title(), u, 0, top),
+		X: axis(flows[0].title(), u, 0, top), Y: axis(flows[1].title(), u, 0, top),
 		Layers: []chart.Layer{{
 			Kind: chart.Line, Paint: chart.Soft, Width: 0.8, Dash: true,
 			Points: []chart.Point{{}, {X: top, Y: top}},

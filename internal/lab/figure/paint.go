@@ -95,8 +95,7 @@ func shades(labels []string) []chart.Paint {
 	return list
 }
 
-// maxShades is the number of labels of one color up to which they get shades. More labels get a
-// ramp.
+// maxShades limits the labels of one color that get shades. More labels get a ramp.
 const maxShades = 3
 
 // stops are points of viridis, the colormap of van der Walt and Smith for matplotlib. Its lightness

@@ -107,9 +107,7 @@ func (v *view) rttRules(flows []*flow, greatest float64) ([]chart.Rule, string) 
 	rules := []chart.Rule{{Value: base, Text: "RTT₀", Paint: chart.Soft}}
 	text := fmt.Sprintf(", and the round trip without a queue, RTT₀ = %s", plain(base, "s"))
 	if full := base + limit/capacity; capacity > 0 && limit > 0 && full <= 3*greatest {
-		r := v.level(flows[0], "RTT₀ + Q/C", func(capacity float64) float64 {
-			return base + limit/capacity
-		})
+		r := v.level(flows[0], "RTT₀ + Q/C", func(c float64) float64 { return base + limit/c })
 		rules = append(rules, r)
 		text += ", and with a full one, RTT₀ + Q/C"
 		if len(r.Steps) == 0 {
