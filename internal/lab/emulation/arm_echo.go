@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// rcpArm is both ends of the echo of founding document 000: a client that writes pieces with
-// pauses, and a server that sends them back.
+// rcpArm is either end of the echo of founding document 000: a client that writes pieces with
+// pauses, or a server that sends them back.
 func rcpArm(ctx context.Context, e *End) error {
 	cfg := e.Flow.App.Echo.WithDefaults()
 	if e.Start.Role == Receiver {
@@ -43,7 +43,7 @@ func rcpArm(ctx context.Context, e *End) error {
 	if !e.Wait(ctx) {
 		return context.Cause(ctx)
 	}
-	// A connection exists only after the peer's first response, so this packet counts, too.
+	// The connection exists after the peer's first response. The packet that opened it counts, too.
 	c, err := e.Node.RCP.Dial(ctx, netip.AddrPort{}, e.There(), cfg.RCP)
 	if err != nil {
 		return err
@@ -83,13 +83,13 @@ func (e *End) countTCP() {
 	e.Set(result.ClientPackets, float64(s.DataSegsOut-s.TotalRetrans))
 }
 
-// count writes pieces, pauses after each, and waits until all have been echoed. The caller closes
-// the connection.
+// count writes pieces with a pause after each, and waits until all have been echoed. The caller
+// closes the connection.
 func (e *End) count(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) error {
 	began := time.Now()
 	writer := make(chan written, 1)
 	go func() { writer <- e.write(ctx, c, cfg) }()
-	err := e.listen(c, writer)
+	err := e.readEcho(c, writer)
 	if err != nil {
 		e.Finish(false, fmt.Sprintf("%v: %d bytes echoed", err, e.seen.received))
 		return err
@@ -122,7 +122,7 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (
 			break
 		}
 		w.bytes += uint64(len(piece))
-		if !e.rests.until(ctx, time.Now().Add(cfg.DrawPause(rng))) {
+		if !e.sleeps.until(ctx, time.Now().Add(cfg.DrawPause(rng))) {
 			w.err = context.Cause(ctx)
 			break
 		}
@@ -132,17 +132,17 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (
 }
 
 // errWrong means that an echo differs from the written data.
-var errWrong = errors.New("an echoed byte differs from the one sent")
+var errWrong = errors.New("an echoed byte differs from the sent byte")
 
-// listen reads the echo until all written data has returned.
-func (e *End) listen(c net.Conn, writer <-chan written) error {
+// readEcho reads the echo until all written data has returned.
+func (e *End) readEcho(c net.Conn, writer <-chan written) error {
 	buf := make([]byte, sim.PatternRun)
 	var all *written
 	for all == nil || e.seen.received < all.bytes {
 		n, err := c.Read(buf)
 		e.Got(buf[:n])
 		switch {
-		case e.seen.damaged != "":
+		case e.seen.corrupted != "":
 			return errWrong
 		case err == nil:
 		case all == nil && errors.Is(err, os.ErrDeadlineExceeded):

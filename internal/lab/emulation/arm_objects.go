@@ -21,17 +21,17 @@ func objectsArm(ctx context.Context, e *End) error {
 		return err
 	}
 	if e.Start.Role == Sender {
-		return e.giveObjects(ctx, g)
+		return e.sendObjects(ctx, g)
 	}
 	if !e.Wait(ctx) {
 		return context.Cause(ctx)
 	}
-	err = e.takeObjects(ctx, g)
+	err = e.receiveObjects(ctx, g)
 	g.Report(err)
 	return err
 }
 
-func (e *End) giveObjects(ctx context.Context, g *Objects) error {
+func (e *End) sendObjects(ctx context.Context, g *Objects) error {
 	n := 1
 	if e.Flow.App.Objects.Arm == workload.Parallel {
 		n = len(g.Items)
@@ -54,7 +54,7 @@ func (e *End) giveObjects(ctx context.Context, g *Objects) error {
 		stop := context.AfterFunc(ctx, c.Abort)
 		defer stop()
 		list = append(list, c)
-		go func() { errs <- giveOn(c, g, e.Flow.App.Objects) }()
+		go func() { errs <- sendOn(c, g, e.Flow.App.Objects) }()
 	}
 	for range n {
 		err = errors.Join(err, <-errs)
@@ -79,8 +79,8 @@ func (e *End) giveObjects(ctx context.Context, g *Objects) error {
 	return err
 }
 
-// giveOn writes the data of one connection, and waits until the client closes the connection.
-func giveOn(c *node.Conn, g *Objects, cfg *workload.ObjectsConfig) error {
+// sendOn writes the data of one connection, and waits until the client closes the connection.
+func sendOn(c *node.Conn, g *Objects, cfg *workload.ObjectsConfig) error {
 	defer c.Close()
 	parts := cfg.Stream(g.Items)
 	if cfg.Arm == workload.Parallel {
@@ -110,7 +110,7 @@ func giveOn(c *node.Conn, g *Objects, cfg *workload.ObjectsConfig) error {
 // bufferBytes is the size of one read or write.
 const bufferBytes = 1 << 16
 
-func (e *End) takeObjects(ctx context.Context, g *Objects) error {
+func (e *End) receiveObjects(ctx context.Context, g *Objects) error {
 	if e.Flow.App.Objects.Arm != workload.Parallel {
 		return e.onConnection(ctx, func(c *node.Conn) error { return e.take(c, g, g.Order...) })
 	}

@@ -9,29 +9,29 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// rdtArm is both ends of an RDT flow, implemented by the servers and fetches of a node's operator.
-// The client knows the listing, so it requests the objects at once, as in virtual time.
+// rdtArm is either end of an RDT flow. It uses the server and the client of a node's services. The
+// client knows the listing, so it requests the objects at once, as in virtual time.
 func rdtArm(ctx context.Context, e *End) error {
 	g, err := e.Objects()
 	if err != nil {
 		return err
 	}
-	// The document's settings differ from a node's.
+	// The document's defaults differ from a node's.
 	cfg := e.Flow.App.Objects.RDT.WithDefaults()
 	list := &rdt.Listing{Payload: cfg.Payload, Window: cfg.Window}
 	cfg.Trust = true // in virtual time, a sender is also created with its receiver
-	var wares []rdt.Object
+	var objects []rdt.Object
 	for i := range g.Items {
-		wares = append(wares, rdt.Object{
+		objects = append(objects, rdt.Object{
 			Entry: rdt.Entry{
 				Name: g.Items[i].Name, Size: int64(len(g.Items[i].Data)), SHA256: g.sum(i),
 			},
 			Data: g.Items[i].Data,
 		})
-		list.Entries = append(list.Entries, wares[i].Entry)
+		list.Entries = append(list.Entries, objects[i].Entry)
 	}
 	if e.Start.Role == Sender {
-		return e.serveRDT(ctx, cfg, wares)
+		return e.serveRDT(ctx, cfg, objects)
 	}
 	if !e.Wait(ctx) {
 		return context.Cause(ctx)
@@ -55,18 +55,18 @@ func rdtArm(ctx context.Context, e *End) error {
 	return err
 }
 
-// served is the interval at which a server checks whether it is done.
-const served = 5 * time.Millisecond
+// pollInterval is the interval at which a server checks whether it is done.
+const pollInterval = 5 * time.Millisecond
 
 // serveRDT serves until the client has everything, or stops answering.
-func (e *End) serveRDT(ctx context.Context, cfg rdt.Config, wares []rdt.Object) error {
-	s, err := services.ServeRDT(e.Node, e.There(), cfg, wares, nil)
+func (e *End) serveRDT(ctx context.Context, cfg rdt.Config, objects []rdt.Object) error {
+	s, err := services.ServeRDT(e.Node, e.There(), cfg, objects, nil)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	e.Ready()
-	tick := time.NewTicker(served)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var last []rdt.Flow
 	for {

@@ -75,7 +75,7 @@ func (e *End) send(ctx context.Context, c *node.Conn) error {
 	for s.sent < s.size {
 		n, at := s.room()
 		if n == 0 {
-			if !e.rests.until(ctx, at) {
+			if !e.sleeps.until(ctx, at) {
 				return context.Cause(ctx)
 			}
 			continue
@@ -98,15 +98,15 @@ type source struct {
 	size, sent uint64
 }
 
-// lookAgain is the interval at which a source checks whether its data has been sent.
-const lookAgain = time.Millisecond
+// sourceInterval is the interval at which a source checks whether its data has been sent.
+const sourceInterval = time.Millisecond
 
 // room returns how much the source may write now, or when to check again.
 func (s *source) room() (n uint64, at time.Time) {
 	elapsed := time.Since(s.began)
 	unsent := func() uint64 { return s.sent - min(s.sent, s.end.seen.sent.Load()) }
 	n, wait := s.end.Flow.App.MayWrite(elapsed, s.sent, s.size, sim.PatternRun, unsent)
-	return n, s.began.Add(elapsed + cmp.Or(wait, lookAgain))
+	return n, s.began.Add(elapsed + cmp.Or(wait, sourceInterval))
 }
 
 func (e *End) receive(c *node.Conn) error {
@@ -160,7 +160,7 @@ func (e *End) request(ctx context.Context, c net.Conn) error {
 		if err != nil {
 			return err
 		}
-		if i < app.Requests-1 && !e.rests.until(ctx, time.Now().Add(app.Gap)) {
+		if i < app.Requests-1 && !e.sleeps.until(ctx, time.Now().Add(app.Gap)) {
 			return context.Cause(ctx)
 		}
 	}

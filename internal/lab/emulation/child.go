@@ -48,7 +48,7 @@ func startChild(
 		name: name, to: to, over: make(chan struct{}), orders: make(chan any, maxOrders),
 		delay: killDelay,
 	}
-	// method end stops the process
+	// The method end stops the process.
 	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx // end ends it
 	c.process.Stderr = &c.stderr
 	detach(c.process)
@@ -64,12 +64,12 @@ func startChild(
 	if err := withPriority(c.process.Start); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	go c.listen(ctx, out)
-	go c.speak()
+	go c.readMessages(ctx, out)
+	go c.writeOrders()
 	return c, nil
 }
 
-func (c *child) listen(ctx context.Context, out io.Reader) {
+func (c *child) readMessages(ctx context.Context, out io.Reader) {
 	defer close(c.over)
 	pass := func(h childMessage) {
 		h.from = c
@@ -111,7 +111,7 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 // send queues a message for the process without blocking.
 func (c *child) send(v any) { c.orders <- v }
 
-func (c *child) speak() {
+func (c *child) writeOrders() {
 	to := json.NewEncoder(c.in)
 	for {
 		select {

@@ -25,7 +25,7 @@ func shell(t *testing.T, text string, to chan<- childMessage) *child {
 
 // A program that never reads its input does not block the run, although a pipe cannot hold all of
 // the input. If a program's children keep its output open, they are killed with it.
-func TestAChildThatDoesNotListenEnds(t *testing.T) {
+func TestChildThatDoesNotReadIsKilled(t *testing.T) {
 	to := make(chan childMessage, 1)
 	c := shell(t, "sleep 1000; true", to)
 	c.send(strings.Repeat("x", 1<<20))
@@ -36,7 +36,7 @@ func TestAChildThatDoesNotListenEnds(t *testing.T) {
 }
 
 // A program that violates the protocol is reported at once, not after a timeout.
-func TestAChildThatSpeaksOtherwise(t *testing.T) {
+func TestChildThatViolatesTheProtocol(t *testing.T) {
 	to := make(chan childMessage)
 	c := shell(t, "echo hello; sleep 1000", to)
 	h := <-to
@@ -59,7 +59,7 @@ func TestReadyOnce(t *testing.T) {
 }
 
 // A line that is printed before the run begins gets the time of the beginning.
-func TestALogBeforeTheRun(t *testing.T) {
+func TestLogBeforeTheRun(t *testing.T) {
 	at := time.Duration(-1)
 	o := &Options{Printed: func(d time.Duration, _ string) { at = d }}
 	r := &run{options: o, reports: []*report{{}}}

@@ -10,10 +10,10 @@
 // time, it is lost in real time, too. The remaining differences are due to the machine.
 //
 // run.go runs an experiment, child.go starts a process, merge.go combines the results. middle.go is
-// the process in the middle, wires.go its links. end.go is the process of an end, watch.go its
-// measurements, and arm_*.go the protocols. message.go has the messages between processes,
-// lateness.go measures delays that the machine causes, able.go checks whether an experiment can run
-// in real time.
+// the process in the middle, dumbbell.go its links. end.go is the process of an end,
+// measurements.go its measurements, and arm_*.go the protocols. message.go has the messages between
+// processes, lateness.go measures delays that the machine causes, supported.go checks whether an
+// experiment can run in real time.
 //
 // # An arm
 //

@@ -33,11 +33,11 @@ type End struct {
 	// Origin is the start of the run.
 	Origin time.Time
 
-	seen      watch
-	rests     rests
-	say       *messageWriter
+	seen      measurements
+	sleeps    armSleeps
+	out       *messageWriter
 	readiness sync.Once
-	gone      chan struct{} // closed when the run begins
+	started   chan struct{} // closed when the run begins
 }
 
 // Arms maps protocols to the arms in this package.
@@ -49,7 +49,7 @@ func Arms() map[plan.Protocol]Arm {
 // package describes, and runs the arm of its flow's protocol. It returns when the run is over, or
 // when its input ends.
 func Serve(in io.Reader, out io.Writer, arms map[plan.Protocol]Arm) error {
-	return speak(out, func(to *messageWriter) error { return serve(in, to, arms) })
+	return runProcess(out, func(to *messageWriter) error { return serve(in, to, arms) })
 }
 
 func serve(in io.Reader, to *messageWriter, arms map[plan.Protocol]Arm) error {
@@ -61,7 +61,7 @@ func serve(in io.Reader, to *messageWriter, arms map[plan.Protocol]Arm) error {
 		return fmt.Errorf("the experiment has no flow %d", start.Flow)
 	}
 	e := &End{
-		Start: start, Flow: &cell.Flows[start.Flow], say: to, gone: make(chan struct{}),
+		Start: start, Flow: &cell.Flows[start.Flow], out: to, started: make(chan struct{}),
 	}
 	arm := arms[e.Flow.Protocol]
 	if arm == nil {
@@ -83,7 +83,7 @@ func (e *End) open() error {
 	}
 	hooks := starlark.Hooks{Failed: e.fail}
 	if e.Start.Record && e.Start.Role == Sender {
-		hooks.Recorded = e.seen.tape.Own
+		hooks.Recorded = e.seen.recorder.Own
 	}
 	transport, err := simulation.TCPConfig(e.Flow, hooks)
 	if err != nil {
@@ -120,7 +120,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 		err := arm(ctx, e)
 		e.Ready() // has no effect if the arm has called it
 		e.ended(ctx, err)
-		e.say.send(&Message{Type: "over"})
+		e.out.send(&Message{Type: "over"})
 		close(ended)
 	}()
 	if err := e.execute(incoming, "go", cancel); err != nil {
@@ -132,10 +132,10 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	cancel()
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(armTimeout):
 		return errors.New("the flow did not stop at its end time")
 	}
-	e.seen.late = sleeper.stop().worse(e.rests.lateness())
+	e.seen.late = sleeper.stop().worse(e.sleeps.lateness())
 	e.seen.dropped = e.drops()
 	if err := e.Node.Close(); err != nil {
 		return err
@@ -162,15 +162,15 @@ func (e *End) execute(incoming <-chan order, want string, cancel context.CancelF
 				}
 				_ = e.drops() // when the node's loop has handled this call, it has seen Origin
 				time.AfterFunc(time.Until(e.Origin.Add(seconds(until))), cancel)
-				close(e.gone)
+				close(e.started)
 			}
 			return nil
 		}
 	}
 }
 
-// patience is how long an arm may take to return after its time is over.
-const patience = 5 * time.Second
+// armTimeout is how long an arm may take to return after its time is over.
+const armTimeout = 5 * time.Second
 
 // Dials reports whether this end dials the other one. The sender of data dials, unless the receiver
 // requests the data.
@@ -189,7 +189,7 @@ func (e *End) There() netip.AddrPort {
 
 // Ready reports that this end is listening, so the other end may start.
 func (e *End) Ready() {
-	e.readiness.Do(func() { e.say.send(&Message{Type: "ready"}) })
+	e.readiness.Do(func() { e.out.send(&Message{Type: "ready"}) })
 }
 
 // Wait reports that this end is ready, and waits until the flow begins. It returns false if ctx
@@ -197,11 +197,11 @@ func (e *End) Ready() {
 func (e *End) Wait(ctx context.Context) bool {
 	e.Ready()
 	select {
-	case <-e.gone:
+	case <-e.started:
 	case <-ctx.Done():
 		return false
 	}
-	return e.rests.until(ctx, e.Origin.Add(seconds(e.Start.Begin)))
+	return e.sleeps.until(ctx, e.Origin.Add(seconds(e.Start.Begin)))
 }
 
 // Now returns the time since the start of the run.

@@ -28,7 +28,7 @@ func latenessOf(h *simulation.Histogram) Lateness {
 	}
 	return Lateness{
 		Count: h.Count, P50: h.Percentile(.5).Seconds(), P99: h.Percentile(.99).Seconds(),
-		Max: h.Most.Seconds(),
+		Max: h.Max.Seconds(),
 	}
 }
 
@@ -42,7 +42,7 @@ func (l Lateness) worse(m Lateness) Lateness {
 // sleepTime is the duration of one sleep of a sleeper.
 const sleepTime = 10 * time.Millisecond
 
-// sleeper measures how late this process wakes up. Timers are late by the same time.
+// sleeper measures how late this process wakes up. Its timers are as late.
 type sleeper struct {
 	late simulation.Histogram
 	quit chan struct{}
@@ -93,15 +93,15 @@ func (s *sleeper) stop() Lateness {
 type Timing result.Values
 
 // The limit is a share of the shortest round trip, or one packet's time on the link if that is
-// longer. A lateness below the limit changes no round trip noticeably, and does not make separate
-// packets arrive together. Single packets may be ten times as late. On a path without delay and
-// rate, no packet can be late: only the timers of the ends can. The shortest timer is the tick of
-// RCP's send loop. The limit is a tenth of a tick; a single tick may be late by a whole one, and
-// then two ticks coincide.
+// longer. A lateness below the limit does not change a round trip noticeably, and does not make
+// separate packets arrive together. Single packets may be ten times as late. On a path without
+// delay and rate, only the timers of the ends can be late. The shortest timer is the tick of RCP's
+// send loop, and the limit is a tenth of it. A single tick may be late by a whole tick: two ticks
+// then coincide.
 const (
 	roundTripShare = 20
 	tickShare      = 10
-	worstTimes     = 10
+	maxLateFactor  = 10
 	usualTick      = 10 * time.Millisecond
 )
 
@@ -151,7 +151,7 @@ func (t Timing) Kept() bool {
 
 // within reports whether a lateness is within a limit; 0 means no limit.
 func (t Timing) within(p99, most, limit result.Metric) bool {
-	return t[limit] == 0 || t[p99] <= t[limit] && t[most] <= worstTimes*t[limit]
+	return t[limit] == 0 || t[p99] <= t[limit] && t[most] <= maxLateFactor*t[limit]
 }
 
 // WorseThan reports whether a run was later than another one.
@@ -175,11 +175,11 @@ func (t Timing) String() string {
 	switch {
 	case limit > 0:
 		text += fmt.Sprintf("; the path allows a p99 of %s and %s at most", short(limit),
-			short(worstTimes*limit))
+			short(maxLateFactor*limit))
 	case wakeLimit > 0:
 		text += fmt.Sprintf("; the path has neither delay nor rate, so only the hosts' timers "+
 			"are checked: a p99 of %s and %s at most",
-			short(wakeLimit), short(worstTimes*wakeLimit))
+			short(wakeLimit), short(maxLateFactor*wakeLimit))
 	}
 	if n := t[result.SocketDrops]; n > 0 {
 		text += fmt.Sprintf("; socket buffers dropped %.0f packets", n)
@@ -189,27 +189,27 @@ func (t Timing) String() string {
 
 func short(seconds float64) string { return fmt.Sprintf("%.3g ms", seconds*1e3) }
 
-// asleep is the number of an end's threads that sleep in the kernel: the node's loop and the
-// sleeper.
-const asleep = 2
+// sleepingThreads is the number of an end's threads that sleep in the kernel: the node's loop and
+// the sleeper.
+const sleepingThreads = 2
 
 // spareProcessors adds a processor to GOMAXPROCS for each thread that sleeps in the kernel, until
 // the caller calls undo. Such a thread keeps its processor for up to 10 ms if no other goroutine
 // needs it at once. On a machine with two processors, that would delay the arm's timers and
 // goroutines.
 func spareProcessors() (undo func()) {
-	was := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + asleep)
+	was := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + sleepingThreads)
 	return func() { runtime.GOMAXPROCS(was) }
 }
 
-// rests records how late an arm woke up from its own sleeps.
-type rests struct {
+// armSleeps records how late an arm woke up from its own sleeps.
+type armSleeps struct {
 	mu   sync.Mutex
 	late simulation.Histogram
 }
 
 // until sleeps until a time, and returns false if ctx ends first.
-func (r *rests) until(ctx context.Context, at time.Time) bool {
+func (r *armSleeps) until(ctx context.Context, at time.Time) bool {
 	d := time.Until(at)
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -225,7 +225,7 @@ func (r *rests) until(ctx context.Context, at time.Time) bool {
 	}
 }
 
-func (r *rests) lateness() Lateness {
+func (r *armSleeps) lateness() Lateness {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return latenessOf(&r.late)

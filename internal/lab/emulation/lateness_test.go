@@ -15,7 +15,7 @@ import (
 
 // The limit is a share of the round trip, or one packet's time on the link. On a path that takes no
 // time it is a share of the ends' tick.
-func TestWhatMayBeLate(t *testing.T) {
+func TestLatenessLimits(t *testing.T) {
 	x := &plan.Experiment{Flows: []plan.Flow{{}}}
 	x.Path.MTU = 1500
 	limits := func() [2]time.Duration {
@@ -32,7 +32,7 @@ func TestWhatMayBeLate(t *testing.T) {
 }
 
 // On a path without delay, the verdict is about the timers of the ends, and its text says so.
-func TestTimeIsKeptWithoutAPath(t *testing.T) {
+func TestTimingVerdict(t *testing.T) {
 	p99, most, limit := result.LateP99, result.LateMax, result.LateLimit
 	wake99, wakeMax, wakeLimit := result.WakeP99, result.WakeMax, result.WakeLimit
 	for _, row := range []struct {

@@ -2,6 +2,7 @@ package emulation
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,8 +129,8 @@ type messageWriter struct {
 	to *json.Encoder
 }
 
-// speak runs a process that writes messages. If it fails, the last message is its error.
-func speak(w io.Writer, process func(*messageWriter) error) error {
+// runProcess runs a process that writes messages. If it fails, the last message is its error.
+func runProcess(w io.Writer, process func(*messageWriter) error) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	s := &messageWriter{to: e}
@@ -148,8 +149,8 @@ func (s *messageWriter) send(m *Message) {
 	_ = s.to.Encode(m)
 }
 
-// sayRows writes the rows of a table. Samples include a script's own columns.
-func sayRows[T result.Row[T]](
+// sendRows writes the rows of a table. Samples include a script's own columns.
+func sendRows[T result.Row[T]](
 	s *messageWriter, table string, link int, rows []T, own ...string,
 ) {
 	for len(rows) > 0 {
@@ -183,24 +184,18 @@ func readStart(r io.Reader) (*Start, *plan.Cell, *bufio.Scanner, error) {
 	in.Buffer(nil, maxLine)
 	if !in.Scan() {
 		return nil, nil, nil, fmt.Errorf("reading the start message from standard input: %w",
-			orEOF(in.Err()))
+			cmp.Or(in.Err(), io.ErrUnexpectedEOF))
 	}
 	s := new(Start)
 	if err := json.Unmarshal(in.Bytes(), s); err != nil {
 		return nil, nil, nil, fmt.Errorf("start message on standard input: %w", err)
 	}
 	if s.Type != "start" {
-		return nil, nil, nil, fmt.Errorf("standard input begins with %q: expected start", s.Type)
+		return nil, nil, nil, fmt.Errorf("first message on standard input: type %q: must be start",
+			s.Type)
 	}
 	cell, err := s.Plan.cell()
 	return s, cell, in, err
-}
-
-func orEOF(err error) error {
-	if err == nil {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 func (s *Start) side(x *plan.Experiment) simulation.Side {
@@ -246,7 +241,7 @@ func (p *Plan) cell() (*plan.Cell, error) {
 		return nil, err
 	}
 	if p.Cell < 0 || p.Cell >= len(cells) {
-		return nil, errors.New("the experiment has no cell " + fmt.Sprint(p.Cell))
+		return nil, fmt.Errorf("the experiment has no cell %d", p.Cell)
 	}
 	return &cells[p.Cell], nil
 }

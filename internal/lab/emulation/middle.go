@@ -27,14 +27,14 @@ type middle struct {
 	at      map[Port]*socket
 	frames  []buffer.Frame
 
-	base  time.Time // real time of the loop clock's zero
-	began clock.Time
-	wires *wires
-	path  *simulation.Path
-	warm  bool // the warm-up is over
-	late  simulation.Histogram
-	lost  uint64 // packets lost because a socket buffer was full
-	ended atomic.Bool
+	base     time.Time // real time of the loop clock's zero
+	began    clock.Time
+	dumbbell *dumbbell
+	path     *simulation.Path
+	warm     bool // the warm-up is over
+	late     simulation.Histogram
+	lost     uint64 // packets lost because a socket buffer was full
+	ended    atomic.Bool
 }
 
 type socket struct {
@@ -54,7 +54,7 @@ const framesPerRead = 16
 // ServeMiddle is the main function of the process in the middle of a run. It reads and writes the
 // messages that this package describes. It returns when the run is over, or when its input ends.
 func ServeMiddle(in io.Reader, out io.Writer) error {
-	return speak(out, func(to *messageWriter) error { return serveMiddle(in, to) })
+	return runProcess(out, func(to *messageWriter) error { return serveMiddle(in, to) })
 }
 
 // errAbandoned means that the parent process has exited.
@@ -152,16 +152,16 @@ func (m *middle) now() clock.Time { return clock.Time(time.Since(m.base)) + 1 }
 func (m *middle) begin(at int64) error {
 	m.began = clock.Time(time.Unix(0, at).Sub(m.base)) + 1
 	var err error
-	if m.wires, err = newWires(m.x, m.start.Seed, m.began); err != nil {
+	if m.dumbbell, err = newDumbbell(m.x, m.start.Seed, m.began); err != nil {
 		return err
 	}
 	m.at = map[Port]*socket{}
 	for _, d := range m.sockets {
 		m.at[Port{Flow: d.port.Flow, Right: d.port.Right}] = d
 	}
-	m.wires.out = m.arrived
+	m.dumbbell.out = m.arrived
 	m.path = simulation.NewPath(m.x, m.began)
-	m.path.Watch(m.wires.down.link, m.wires.up.link)
+	m.path.Watch(m.dumbbell.down.link, m.dumbbell.up.link)
 	if m.start.Record {
 		m.path.Record()
 	}
@@ -189,7 +189,7 @@ func (m *middle) loop() error {
 			return err
 		}
 		timeout := time.Duration(-1)
-		if _, due := m.wires.next(); due != clock.Never {
+		if _, due := m.dumbbell.next(); due != clock.Never {
 			timeout = max(0, due.Sub(m.now()))
 		}
 		if again {
@@ -210,11 +210,11 @@ func (m *middle) loop() error {
 // events before that time.
 func (m *middle) advance(now clock.Time) {
 	if end := m.began.Add(m.x.Warmup); !m.warm && end.Due(now) {
-		m.wires.advance(end)
-		m.path.Warm(end)
+		m.dumbbell.advance(end)
+		m.path.EndWarmup(end)
 		m.warm = true
 	}
-	m.wires.advance(now)
+	m.dumbbell.advance(now)
 }
 
 func (m *middle) read(d *socket) (more bool, err error) {
@@ -232,7 +232,7 @@ func (m *middle) read(d *socket) (more bool, err error) {
 		f := &m.frames[i]
 		for data := f.Data; len(data) > 0; {
 			size := min(f.Size, len(data))
-			m.wires.send(now, d.port.Flow, d.port.Right, data[:size])
+			m.dumbbell.send(now, d.port.Flow, d.port.Right, data[:size])
 			data = data[size:]
 		}
 	}
@@ -299,7 +299,7 @@ func (m *middle) report(to *messageWriter, woke Lateness) {
 	if m.start.Record {
 		done.Links, done.Notes = m.path.Links(now)
 		for i := range done.Links {
-			sayRows(to, "events", i, done.Links[i].Events)
+			sendRows(to, "events", i, done.Links[i].Events)
 			done.Links[i].Events = nil
 		}
 	}

@@ -40,14 +40,14 @@ func (e *End) Objects() (*Objects, error) {
 }
 
 // Got records received bytes of an object, from offset at on. It returns false if they differ from
-// the object's.
+// the object.
 func (g *Objects) Got(i, at int, p []byte) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	o, item := &g.list[i], &g.Items[i]
 	if o.Complete || at+len(p) > len(item.Data) || !bytes.Equal(item.Data[at:at+len(p)], p) {
 		if g.bad == "" {
-			g.bad = o.Name + " is not what it was"
+			g.bad = o.Name + " arrived corrupted"
 		}
 		return false
 	}
@@ -65,7 +65,7 @@ func (g *Objects) Got(i, at int, p []byte) bool {
 	return true
 }
 
-// Report reports the received objects, at the receiving end. err is the reason why the others are
+// Report reports the received objects at the receiving end. err is the reason why objects are
 // missing.
 func (g *Objects) Report(err error) {
 	g.mu.Lock()

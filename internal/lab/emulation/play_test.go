@@ -61,7 +61,7 @@ flows:
   - {name: b, cc: reno, size: 100kB, start: 300ms}
 `
 
-func TestARealRunHasWhatAVirtualOneHas(t *testing.T) {
+func TestRealRunHasTheMetricsOfAVirtualRun(t *testing.T) {
 	o, cells := options(t, short)
 	got, record, err := o.Play(t.Context(), &cells[0], 0, true)
 	require.NoError(t, err)

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The conversation in docs/EXPERIMENTS.md is valid: all keys exist, and the process's messages are
-// accepted.
-func TestTheConversationInTheManual(t *testing.T) {
+// The messages in docs/EXPERIMENTS.md are valid: all keys exist, and run accepts those of the
+// process.
+func TestMessagesInTheManual(t *testing.T) {
 	manual, err := os.ReadFile("../../../docs/EXPERIMENTS.md")
 	require.NoError(t, err)
 	_, text, ok := strings.Cut(string(manual), "```text\n→ {\"type\":\"start\"")
@@ -26,7 +26,7 @@ func TestTheConversationInTheManual(t *testing.T) {
 		children: []*child{{}, end}, reports: []*report{{}, {}}, options: &Options{},
 		origin: time.Unix(1, 0),
 	}
-	var told []string
+	var sent []string
 	for line := range strings.Lines(text) {
 		way, line, _ := strings.Cut(strings.TrimSpace(line), " ")
 		d := json.NewDecoder(strings.NewReader(line))
@@ -36,18 +36,18 @@ func TestTheConversationInTheManual(t *testing.T) {
 			m := new(Message)
 			require.NoError(t, d.Decode(m), line)
 			require.NoError(t, r.take(childMessage{from: end, Message: m}), line)
-		case len(told) == 0:
+		case len(sent) == 0:
 			s := new(Start)
 			require.NoError(t, d.Decode(s), line)
 			assert.Equal(t, Sender, s.Role)
-			told = append(told, s.Type)
+			sent = append(sent, s.Type)
 		default:
 			var o order
 			require.NoError(t, d.Decode(&o), line)
-			told = append(told, o.Type)
+			sent = append(sent, o.Type)
 		}
 	}
-	assert.Equal(t, []string{"start", "go", "stop"}, told)
+	assert.Equal(t, []string{"start", "go", "stop"}, sent)
 	one := r.reports[1]
 	assert.True(t, one.ready)
 	assert.Equal(t, 1, r.over)

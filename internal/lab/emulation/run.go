@@ -25,8 +25,9 @@ type Options struct {
 	Printed func(at time.Duration, line string)
 }
 
-// Timeouts of processes: for opening their sockets, for receiving the start before it is due, and
-// for reporting their results.
+// readyTime limits the time in which processes open their sockets, and reportTime the time in which
+// they report their results. beginAhead is the time from the message "go" to the start of the run.
+// portTries is the number of attempts to find free ports.
 const (
 	readyTime  = 20 * time.Second
 	beginAhead = 150 * time.Millisecond
@@ -84,8 +85,8 @@ func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record b
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		// Another process may have taken the port in the meantime, so try other ports. A program
-		// that violates the protocol would do so again.
+		// Another process may have taken a port in the meantime, so try other ports. A program that
+		// violates the protocol would do so again.
 		if try == portTries || !errors.Is(err, ErrProcess) || errors.Is(err, ErrProtocol) {
 			return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
 		}
@@ -108,7 +109,7 @@ func (r *run) play(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrProcess, err)
 	}
 	err := r.await(ctx, readyTime, func() bool { return r.waitsFor((*report).isReady) == "" })
-	if errors.Is(err, errLate) { // a process that did not respond would not respond the second time
+	if errors.Is(err, errLate) { // a second try would not help
 		return fmt.Errorf("%s did not become ready: %w", r.waitsFor((*report).isReady), err)
 	}
 	if err != nil {
@@ -118,14 +119,14 @@ func (r *run) play(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrProcess, errors.Join(r.deaths...))
 	}
 	r.origin = time.Now().Add(beginAhead)
-	r.tell(order{Type: "go", At: r.origin.UnixNano()})
+	r.sendAll(order{Type: "go", At: r.origin.UnixNano()})
 	limit := time.Until(r.origin) + r.cell.Duration
 	ends := len(r.children) - 1
 	err = r.await(ctx, limit, func() bool { return r.over == ends || r.reports[0].gone })
 	if err != nil && !errors.Is(err, errLate) {
 		return err
 	}
-	r.tell(order{Type: "stop"})
+	r.sendAll(order{Type: "stop"})
 	err = r.await(ctx, reportTime, func() bool { return r.waitsFor((*report).ended) == "" })
 	if errors.Is(err, errLate) {
 		return fmt.Errorf("%s did not report its result: %w", r.waitsFor((*report).ended), err)
@@ -153,7 +154,7 @@ func (r *report) isReady() bool { return r.ready }
 
 func (r *report) ended() bool { return r.Done != nil || r.gone }
 
-func (r *run) tell(o order) {
+func (r *run) sendAll(o order) {
 	for _, c := range r.children {
 		c.send(o)
 	}
@@ -231,20 +232,17 @@ func (r *run) take(h childMessage) (err error) {
 }
 
 func (r *report) rows(m *Message) error {
-	var err error
 	switch m.Table {
 	case "samples":
-		err = addRows(&r.samples, m)
+		return addRows(&r.samples, m)
 	case "segments":
-		err = addRows(&r.segments, m)
+		return addRows(&r.segments, m)
 	case "progress":
-		err = addRows(&r.progress, m)
+		return addRows(&r.progress, m)
 	case "events":
-		err = addRows(&r.events[min(max(0, m.Link), 1)], m)
-	default:
-		err = fmt.Errorf("%w: rows of unknown table %q", ErrProtocol, m.Table)
+		return addRows(&r.events[min(max(0, m.Link), 1)], m)
 	}
-	return err
+	return fmt.Errorf("%w: rows of unknown table %q", ErrProtocol, m.Table)
 }
 
 func addRows[T result.Row[T]](to *[]T, m *Message) error {

@@ -145,7 +145,9 @@ const depthBins = 240
 // which of the two it drew.
 func (v *view) depthLayers(q *queue) (layers []chart.Layer, how string) {
 	if len(q.depth) <= 4*depthBins {
-		return []chart.Layer{{Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: q.depth}}, ""
+		return []chart.Layer{{
+			Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: q.depth,
+		}}, ""
 	}
 	empty := []chart.Point{{}} // until the first packet arrives
 	band, mean := envelope(append(empty, q.depth...), 0, v.end, depthBins)

@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// An application keeps its rate. After a time in which it could not write, it catches up.
-func TestARate(t *testing.T) {
+// An application keeps its rate. It catches up after a time in which it could not write.
+func TestApplicationRate(t *testing.T) {
 	c := cell("reno", 60)
 	c.Flows[0].App.Rate = 3e6
 	c.Warmup = 5 * time.Second
@@ -28,8 +28,8 @@ func TestARate(t *testing.T) {
 	assert.InEpsilon(t, 3e6, v[result.Goodput], .005)
 }
 
-// turned returns how many bytes of the flow arrived in each second.
-func turned(t *testing.T, app plan.App, seconds int) (each []float64) {
+// perSecond returns how many bytes of the flow arrived in each second.
+func perSecond(t *testing.T, app plan.App, seconds int) (each []float64) {
 	t.Helper()
 	c := cell("reno", 60)
 	c.Flows[0].App = app
@@ -44,16 +44,16 @@ func turned(t *testing.T, app plan.App, seconds int) (each []float64) {
 	return each
 }
 
-func TestTurns(t *testing.T) {
-	each := turned(t, plan.App{Rate: 4e6, On: 2 * time.Second, Off: 2 * time.Second}, 8)
+func TestOnOffPeriods(t *testing.T) {
+	each := perSecond(t, plan.App{Rate: 4e6, On: 2 * time.Second, Off: 2 * time.Second}, 8)
 	for i, want := range []float64{480e3, 500e3, 20e3, 0, 480e3, 500e3, 20e3, 0} {
 		assert.InDelta(t, want, each[i], 30e3, "second %d", i)
 	}
-	each = turned(t, plan.App{On: 2 * time.Second, Off: 2 * time.Second}, 8)
+	each = perSecond(t, plan.App{On: 2 * time.Second, Off: 2 * time.Second}, 8)
 	full := float64(rate) / 8 * mss / mtu
 	assert.InEpsilon(t, full, each[1], .07)
 	assert.InEpsilon(t, full, each[5], .06)
-	assert.Less(t, each[2], 300e3, "what it had written before it rested")
+	assert.Less(t, each[2], 300e3, "data written before the pause")
 	assert.Zero(t, each[3])
 }
 
@@ -85,7 +85,7 @@ func TestRequests(t *testing.T) {
 
 	c.Duration, c.Flows[0].Upward = smooth, true
 	up := mustRun(t, c, 0)
-	assert.Equal(t, v, up.Flows[0].Values, "the path is the same both ways")
+	assert.Equal(t, v, up.Flows[0].Values, "both directions of the path are equal")
 }
 
 // Data in the direction up is measured in that direction.
@@ -116,5 +116,5 @@ func TestSegmentSizeAndThreshold(t *testing.T) {
 
 	c.Flows[0].Ssthresh = 0
 	_, r = mustRecord(t, c)
-	assert.Zero(t, r.Flows[0].Samples[0].Ssthresh, "it is not set yet")
+	assert.Zero(t, r.Flows[0].Samples[0].Ssthresh, "not set yet")
 }

@@ -105,9 +105,9 @@ func (p *Path) Marks(now clock.Time) []result.Mark {
 	return all
 }
 
-// queueWords describes a queue in the form of mahimahi's logs. It also describes queues that
+// describeQueue describes a queue in the form of mahimahi's logs. It also describes queues that
 // mahimahi does not have.
-func queueWords(d netem.Discipline) string {
+func describeQueue(d netem.Discipline) string {
 	name, b := plan.QueueBound(d)
 	var limits []string
 	if b.Bytes > 0 {

@@ -7,12 +7,12 @@
 //	left 2 ──┤ router left ══ bottleneck ══ router right ├── right 2
 //	left n ──┘                                  └── right n
 //
-// play.go has the whole run, dumbbell.go its topology, flow.go one flow, source.go, sink.go and
-// request.go the applications, guest.go those of founding documents, record.go the time series,
-// metrics.go the metrics.
+// play.go has the whole run, dumbbell.go its topology, flow.go one flow, source.go and request.go
+// the applications, document_app.go the applications of founding documents, record.go the time
+// series, metrics.go the metrics.
 //
-// address.go, parcel.go, meter.go, path.go, capacity.go, view.go and tape.go measure at the
-// bottleneck and at a sender. They do not depend on virtual time: internal/lab/emulation uses
+// address.go, packet.go, meter.go, path.go, capacity.go, sender_stats.go and recorder.go measure at
+// the bottleneck and at a sender. They do not depend on virtual time: internal/lab/emulation uses
 // them, too.
 //
 // The i-th trials of all cells of an experiment have the same seed, and each component has its own

@@ -36,7 +36,7 @@ func (r *run) build() error {
 	near, far := sim.End{Host: r.net.left}, sim.End{Host: r.net.right}
 	down, up := r.x.Path.Down, r.x.Path.Up
 	down.Origin, up.Origin = r.began, r.began // schedules and traces start at this time
-	if err := r.wire(near, far, down, up); err != nil {
+	if err := r.connect(near, far, down, up); err != nil {
 		return err
 	}
 	r.net.path.Watch(near.Out(), far.Out())
@@ -65,7 +65,7 @@ func (r *run) router(s Side, own, other netip.Addr) (*sim.Host, error) {
 }
 
 func (r *run) addFlow(i int) error {
-	f := newFlow(r, i)
+	f := &flow{spec: &r.x.Flows[i], run: r, index: i}
 	left, err := r.host(f, Left, r.net.left)
 	if err != nil {
 		return err
@@ -101,11 +101,11 @@ func (r *run) host(f *flow, s Side, router *sim.Host) (*sim.Host, error) {
 		return nil, err
 	}
 	sends := r.x.HostLink(f.spec, (s == Left) != f.spec.Upward)
-	return h, r.wire(sim.End{Host: h}, sim.End{Host: router, Iface: 1 + f.index}, sends,
+	return h, r.connect(sim.End{Host: h}, sim.End{Host: router, Iface: 1 + f.index}, sends,
 		netem.Config{Delay: f.spec.Delay})
 }
 
-func (r *run) wire(a, b sim.End, ab, ba netem.Config) error {
+func (r *run) connect(a, b sim.End, ab, ba netem.Config) error {
 	r.net.ends = append(r.net.ends, a, b)
 	return r.world.Connect(a, b, ab, ba)
 }
@@ -118,7 +118,7 @@ func (r *run) conserve() {
 		c := l.Counters()
 		inside, _ := l.Inside()
 		if c.In+c.Duplicated != c.Out+c.Lost+c.QueueDropped+c.Policed+c.Overflowed+uint64(inside) {
-			panic(fmt.Sprintf("BUG: play: a wire of %s: %+v, %d inside", e.Host.Name(), c, inside))
+			panic(fmt.Sprintf("BUG: simulation: %s: %+v, %d inside", e.Host.Name(), c, inside))
 		}
 	}
 }

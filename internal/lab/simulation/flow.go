@@ -20,15 +20,15 @@ type flow struct {
 	index            int
 	sender, receiver *sim.Host
 	to               Side // side that receives the data
-	// tx and rx are the two ends of the connection, or nil before it exists. guest is the
-	// application of a founding document.
-	tx, rx  *sim.Conn
-	guest   guest
-	watched int // number of connections of the guest
+	// tx and rx are the two ends of the connection, or nil before it exists. documentApp is set if
+	// the application is one of a founding document.
+	tx, rx      *sim.Conn
+	documentApp documentApp
+	watched     int // number of connections of documentApp
 
-	view      View
-	tape      *FlowTape // recording of the flow; nil: the run is not recorded
-	got       receipts
+	stats     SenderStats
+	recorder  *FlowRecorder // recording of the flow; nil: the run is not recorded
+	got       receiveCounts
 	begun     clock.Time
 	progress  clock.Time // when data last arrived
 	completed clock.Time // when all data had arrived; Never: not yet
@@ -36,24 +36,20 @@ type flow struct {
 	closed    int        // number of ends that are closed
 	stopped   bool
 	err       error
-	damaged   string // error in the received data
+	corrupted string // error in the received data
 	requests  []request
 	asked     int        // number of requests so far
 	asking    clock.Time // time of the last request
 }
 
-// receipts counts the data that the receiving application received.
-type receipts struct {
+// receiveCounts counts the data that the receiving application received.
+type receiveCounts struct {
 	bytes uint64
 	warm  uint64                     // bytes received in the warm-up, which goodput excludes
 	parts [result.TrendParts]float64 // bytes received in each part of the measured time
 }
 
-var errNotPlayed = errors.New("is not supported in virtual time")
-
-func newFlow(r *run, i int) *flow {
-	return &flow{spec: &r.x.Flows[i], run: r, index: i}
-}
+var errUnsupported = errors.New("is not supported in virtual time")
 
 func (f *flow) begin(now clock.Time) {
 	f.begun, f.progress = now, now
@@ -70,13 +66,13 @@ func (f *flow) beginApp() (err error) {
 	}
 	if f.spec.Stop > 0 {
 		return fmt.Errorf("flow %s: its application chooses when to stop: a stop time %w",
-			f.spec.Name, errNotPlayed)
+			f.spec.Name, errUnsupported)
 	}
-	if f.guest, err = f.attach(); err != nil {
-		f.guest = nil
+	if f.documentApp, err = f.attach(); err != nil {
+		f.documentApp = nil
 		return err
 	}
-	f.run.guests = append(f.run.guests, f)
+	f.run.documentApps = append(f.run.documentApps, f)
 	f.sender.Settle()
 	f.receiver.Settle()
 	return nil
@@ -108,18 +104,18 @@ func (f *flow) beginTCP() error {
 func (f *flow) observeSender(c *sim.Conn) {
 	f.tx = c
 	c.TCP().SetProbe(func(s *tcp.Info) {
-		fresh := f.view.Sampled(0, s)
-		if f.tape != nil {
-			f.tape.Sample(f.run.since(s.Time), s, fresh)
+		fresh := f.stats.AddSample(0, s)
+		if f.recorder != nil {
+			f.recorder.Sample(f.run.since(s.Time), s, fresh)
 		}
 	})
 }
 
-// watch observes a further sending connection of a guest.
+// watch observes another sending connection of a document's application.
 func (f *flow) watch(c *sim.Conn) {
 	conn := f.watched
 	f.watched++
-	c.SetProbe(func(s *tcp.Info) { f.view.Sampled(conn, s) })
+	c.SetProbe(func(s *tcp.Info) { f.stats.AddSample(conn, s) })
 }
 
 func (f *flow) received(now clock.Time, n int) {
@@ -130,8 +126,8 @@ func (f *flow) received(now clock.Time, n int) {
 		i := result.TrendParts * (f.run.since(now) - x.Warmup) / (measured + 1)
 		f.got.parts[i] += float64(n)
 	}
-	if f.tape != nil {
-		f.tape.Got(f.run.since(now), f.got.bytes)
+	if f.recorder != nil {
+		f.recorder.Got(f.run.since(now), f.got.bytes)
 	}
 }
 
@@ -175,9 +171,9 @@ func (f *flow) stop(now clock.Time) {
 	}
 }
 
-func (f *flow) warm(now clock.Time) {
+func (f *flow) endWarmup(now clock.Time) {
 	f.got.warm = f.got.bytes
-	f.view.Warm(now)
+	f.stats.EndWarmup(now)
 }
 
 // Label returns the setting that distinguishes the flow from others of its protocol.
@@ -223,8 +219,8 @@ func (f *flow) tcpConfig(s Side) (tcp.Config, error) {
 		}
 	}
 	h.Recorded = func(name string, value float64) {
-		if f.tape != nil {
-			f.tape.Own(name, value)
+		if f.recorder != nil {
+			f.recorder.Own(name, value)
 		}
 	}
 	return TCPConfig(f.spec, h)

@@ -8,8 +8,8 @@ import (
 // Histogram counts times with a resolution of a thousandth, so percentiles are that accurate. Mean,
 // minimum and maximum are exact. The zero Histogram is empty.
 type Histogram struct {
-	Count       uint64
-	Least, Most time.Duration
+	Count    uint64
+	Min, Max time.Duration
 
 	sum float64
 	// Each octave is divided into steps of equal size. Memory is allocated for octaves in use only.
@@ -22,10 +22,10 @@ const stepBits = 10
 // Add counts a time; negative times count as 0.
 func (h *Histogram) Add(d time.Duration) {
 	d = max(d, 0)
-	if h.Count == 0 || d < h.Least {
-		h.Least = d
+	if h.Count == 0 || d < h.Min {
+		h.Min = d
 	}
-	h.Most = max(h.Most, d)
+	h.Max = max(h.Max, d)
 	h.Count++
 	h.sum += float64(d)
 	octave := max(bits.Len64(uint64(d))-stepBits, 0)
@@ -52,9 +52,9 @@ func (h *Histogram) Percentile(share float64) time.Duration {
 		for step, n := range steps {
 			if seen += uint64(n); n > 0 && seen >= rank {
 				middle := time.Duration(step)<<octave + (1<<octave)/2
-				return min(max(middle, h.Least), h.Most)
+				return min(max(middle, h.Min), h.Max)
 			}
 		}
 	}
-	return h.Most
+	return h.Max
 }

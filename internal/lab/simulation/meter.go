@@ -10,19 +10,19 @@ import (
 )
 
 type meter struct {
-	path *Path
-	name string // direction: "down" or "up"
-	cfg  netem.Config
-	link *netem.Link
-	tape *linkTape        // recording of the link; nil: the run is not recorded
-	row  result.LinkEvent // reused for rows of the tape
+	path     *Path
+	name     string // direction: "down" or "up"
+	cfg      netem.Config
+	link     *netem.Link
+	recorder *linkRecorder    // recording of the link; nil: the run is not recorded
+	row      result.LinkEvent // reused for rows of the recorder
 	// bytes and packets have left the queue since the warm-up. waits has their queueing delays.
 	bytes, packets uint64
 	waits          Histogram
 	waited         time.Duration // queueing delay of the packet in service
 }
 
-func (m *meter) warm(now clock.Time) {
+func (m *meter) endWarmup(now clock.Time) {
 	m.link.Advance(now)
 	m.bytes, m.packets, m.waits = 0, 0, Histogram{}
 }
@@ -66,12 +66,12 @@ var reasons = [...]string{
 	netem.Excess: "policer", netem.Model: "loss",
 }
 
-func (m *meter) parse(e *netem.Event) parcel {
+func (m *meter) parse(e *netem.Event) packetInfo {
 	return parse(e.Data, len(m.path.Tallies), m.path.v6)
 }
 
-func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
-	if m.tape == nil {
+func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *packetInfo) {
+	if m.recorder == nil {
 		return
 	}
 	row := &m.row
@@ -85,7 +85,7 @@ func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
 		row.Why = reasons[e.Why]
 	case result.Arrival, result.Marked, result.Opportunity:
 	}
-	m.tape.add(row)
+	m.recorder.add(row)
 }
 
 // limit returns the queue's limit in bytes, 0 if it has no limit in bytes.

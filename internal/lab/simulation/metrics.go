@@ -42,14 +42,15 @@ func (f *flow) result(now clock.Time) result.Flow {
 		v[result.Throughput] = float64(crossed.Crossed) * 8 / d
 	}
 	// Goodput can be steady only if the flow lasts from start to end.
-	if f.guest == nil && f.spec.App.Size == 0 && f.spec.Stop == 0 && f.spec.Start < f.run.x.Warmup {
+	if f.documentApp == nil && f.spec.App.Size == 0 && f.spec.Stop == 0 &&
+		f.spec.Start < f.run.x.Warmup {
 		s, drift := result.TrendOf(f.got.parts[:])
 		v[result.Trend], v[result.Drift] = float64(s), drift
 	}
-	f.view.Result(until, v)
+	f.stats.Result(until, v)
 	f.requestsResult(v)
-	if f.guest != nil {
-		o.Finished, o.Note = f.guest.report(v)
+	if f.documentApp != nil {
+		o.Finished, o.Note = f.documentApp.report(v)
 	}
 	if f.tx != nil {
 		i := f.tx.TCP().Info()
@@ -75,12 +76,12 @@ func (f *flow) requestsResult(v result.Values) {
 // outcome reports whether a flow with an end was complete, or the reason if it was not.
 func (f *flow) outcome() (bool, string) {
 	switch {
-	case f.damaged != "":
-		return false, f.damaged
+	case f.corrupted != "":
+		return false, f.corrupted
 	case f.completed != clock.Never || f.spec.App.Size == 0 && (f.err == nil || f.stopped):
 		return true, ""
 	case f.begun == clock.Never:
-		return false, "it did not begin in time"
+		return false, "it did not start in time"
 	}
 	size := f.spec.App.Wanted()
 	reached := fmt.Sprintf("%d bytes", f.got.bytes)
@@ -94,7 +95,7 @@ func (f *flow) outcome() (bool, string) {
 	case f.err != nil:
 		return false, f.failure() + ": " + reached
 	case f.tx == nil:
-		return false, "the connection did not begin"
+		return false, "the connection was not established"
 	}
 	i := f.tx.TCP().Info()
 	if i.Retransmits > 0 {

@@ -53,15 +53,15 @@ func (p *Path) Watch(down, up *netem.Link) {
 // Record records all events, including opportunities. Call it after Watch.
 func (p *Path) Record() {
 	for _, m := range []*meter{p.down, p.up} {
-		m.tape = newLinkTape(len(p.Tallies))
+		m.recorder = newLinkRecorder(len(p.Tallies))
 		m.link.WatchOpportunities(m.event)
 	}
 }
 
-// Warm ends the warm-up and resets the measurements.
-func (p *Path) Warm(now clock.Time) {
-	p.down.warm(now)
-	p.up.warm(now)
+// EndWarmup ends the warm-up and resets the measurements.
+func (p *Path) EndWarmup(now clock.Time) {
+	p.down.endWarmup(now)
+	p.up.endWarmup(now)
 	for i := range p.Tallies {
 		p.Tallies[i].Crossed = 0
 	}
@@ -94,7 +94,7 @@ func (p *Path) Result(now clock.Time, v result.Values) {
 		v[result.QueueMean] = m.waits.Mean().Seconds()
 		v[result.QueueP50] = m.waits.Percentile(.50).Seconds()
 		v[result.QueueP95] = m.waits.Percentile(.95).Seconds()
-		v[result.QueueMax] = m.waits.Most.Seconds()
+		v[result.QueueMax] = m.waits.Max.Seconds()
 	}
 }
 
@@ -103,10 +103,10 @@ func (p *Path) Links(now clock.Time) (links []result.LinkRecord, notes []string)
 	for _, m := range []*meter{p.down, p.up} {
 		l := result.LinkRecord{
 			Name: m.name, Rate: m.meanRate(), Limit: m.limit(),
-			Queue: queueWords(m.cfg.Queue), Rates: m.rates(p.since(now)),
+			Queue: describeQueue(m.cfg.Queue), Rates: m.rates(p.since(now)),
 		}
 		var most uint64
-		if l.Events, most = m.tape.events(); most > 0 {
+		if l.Events, most = m.recorder.events(); most > 0 {
 			notes = append(notes, fmt.Sprintf(
 				"%s: an event stands for up to %d packets, all but drops and marks", m.name, most))
 		}

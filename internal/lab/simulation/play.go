@@ -19,14 +19,13 @@ import (
 type Options struct {
 	// Record makes Run return a record, which takes memory and some time.
 	Record bool
-	// Capture returns the writers for the packets of a flow's sender and receiver, as pcapng; nil:
-	// no capture.
+	// Capture returns the writer of a pcapng file with the packets of a flow's sender or receiver;
+	// nil: no capture.
 	Capture func(flow int, receiver bool) io.Writer
-	// Printed is called with each line that a flow's script prints, after the flow's name, and its
-	// time; it may be nil.
+	// Printed is called with the time of each line that a flow's script prints, and with the line
+	// after the flow's name; it may be nil.
 	Printed func(at time.Duration, line string)
-	// ObjectCache has objects from an earlier run that can be reused; nil: the run makes all of its
-	// objects.
+	// ObjectCache has objects of an earlier run to reuse; nil: the run makes all its objects.
 	ObjectCache *ObjectCache
 }
 
@@ -35,25 +34,25 @@ type Options struct {
 type ObjectCache = workload.ObjectCache
 
 type run struct {
-	world   *sim.World
-	x       *plan.Experiment
-	began   clock.Time
-	net     dumbbell
-	flows   []*flow
-	guests  []*flow // flows with unfinished guests
-	open    int     // unfinished flows
-	err     error
-	scratch []byte // buffer for a call of an application
-	printed func(at time.Duration, line string)
-	cache   *ObjectCache
-	first   uint64 // seed of the first trial
+	world        *sim.World
+	x            *plan.Experiment
+	began        clock.Time
+	net          dumbbell
+	flows        []*flow
+	documentApps []*flow // flows whose documentApp is not done
+	open         int     // unfinished flows
+	err          error
+	scratch      []byte // buffer for a call of an application
+	printed      func(at time.Duration, line string)
+	cache        *ObjectCache
+	first        uint64 // seed of the first trial
 }
 
 // Run runs one trial of a cell, counted from 0. The record is nil unless it was requested. It
 // returns an error if the cell cannot be run.
 func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, error) {
 	seed := Seed(cell.Seed, trial)
-	r := &run{world: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
+	r := &run{world: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, maxPiece)}
 	r.began, r.printed, r.cache = r.world.Now(), o.Printed, cmp.Or(o.ObjectCache, &ObjectCache{})
 	r.first = Seed(cell.Seed, 0)
 	if err := r.build(); err != nil {
@@ -93,7 +92,7 @@ func (r *run) since(t clock.Time) time.Duration { return t.Sub(r.began) }
 func (r *run) schedule() {
 	r.open = len(r.flows)
 	if r.x.Warmup > 0 {
-		r.world.At(r.at(r.x.Warmup), func(now clock.Time) { r.warm(now) })
+		r.world.At(r.at(r.x.Warmup), func(now clock.Time) { r.endWarmup(now) })
 	}
 	for _, f := range r.flows {
 		r.world.At(r.at(f.spec.Start), f.begin)
@@ -106,8 +105,8 @@ func (r *run) schedule() {
 // play runs the world for the whole duration, or until all flows are done.
 func (r *run) play() error {
 	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.world.Step(until); {
-		if len(r.guests) > 0 {
-			r.endGuests(r.world.Now())
+		if len(r.documentApps) > 0 {
+			r.endDocumentApps(r.world.Now())
 		}
 	}
 	r.net.path.Advance(r.world.Now())
@@ -143,10 +142,10 @@ func (r *run) capture(to func(flow int, receiver bool) io.Writer, f func() error
 	return err
 }
 
-func (r *run) warm(now clock.Time) {
-	r.net.path.Warm(now)
+func (r *run) endWarmup(now clock.Time) {
+	r.net.path.EndWarmup(now)
 	for _, f := range r.flows {
-		f.warm(now)
+		f.endWarmup(now)
 	}
 }
 

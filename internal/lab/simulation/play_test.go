@@ -68,7 +68,7 @@ func mustRecord(t *testing.T, c *plan.Cell) (*result.Trial, *result.Record) {
 	return got, r
 }
 
-func TestABulkTransferIsCounted(t *testing.T) {
+func TestCountsOfATransfer(t *testing.T) {
 	c := cell("reno", 60)
 	c.Flows[0].App.Size = 3_000_000
 	got := mustRun(t, c, 0)
@@ -79,7 +79,7 @@ func TestABulkTransferIsCounted(t *testing.T) {
 	// 3 MB take 2.07 s at 11.58 Mbit/s of payload, plus some round trips of slow start.
 	assert.Greater(t, v[result.Completion], 2.07)
 	assert.Less(t, v[result.Completion], 2.7)
-	assert.Less(t, got.Virtual, 3*time.Second, "it ends when there is nothing left to do")
+	assert.Less(t, got.Virtual, 3*time.Second, "the run ends with the transfer")
 	segments := float64((3_000_000 + mss - 1) / mss)
 	assert.InDelta(t, segments, v[result.DataSent]-v[result.Retransmits], 0)
 	assert.InDelta(t, v[result.Retransmits], got.Whole[result.QueueDrops], 0)
@@ -93,7 +93,7 @@ func TestABulkTransferIsCounted(t *testing.T) {
 }
 
 // Means exclude the warm-up; counts include it.
-func TestTheWarmUpIsLeftOut(t *testing.T) {
+func TestMeansExcludeTheWarmUp(t *testing.T) {
 	testenv.NeedNoRace(t)
 	c := cell("fixed", 1000)
 	// The window exceeds the path's capacity, so the queue fills at once.
@@ -105,8 +105,8 @@ func TestTheWarmUpIsLeftOut(t *testing.T) {
 	assert.InEpsilon(t, 1, got.Whole[result.Utilization], .001)
 	assert.InEpsilon(t, rate, v[result.Throughput], .001)
 	assert.InEpsilon(t, rate*mss/mtu, v[result.Goodput], .001)
-	assert.InEpsilon(t, .2, v[result.RTTMin], .02, "when all have waited")
-	assert.Greater(t, v[result.Delivered]*8, rate*14*mss/mtu, "in 15 s, not 10")
+	assert.InEpsilon(t, .2, v[result.RTTMin], .02, "with a full queue")
+	assert.Greater(t, v[result.Delivered]*8, rate*14*mss/mtu, "of 15 s, not 10 s")
 
 	c.Warmup = 0
 	got = mustRun(t, c, 0)
@@ -146,12 +146,12 @@ func variants() map[string]*plan.Cell {
 		{Rate: 4e6}, {At: time.Second, Rate: 1e6}, {At: 3 * time.Second, Rate: 8e6},
 	}}
 	steps.Path.Down.Queue = netem.CoDel{}
-	asks := cell("cubic", 60)
-	asks.Flows[0].App = plan.App{Size: 50_000, Requests: 10, Gap: 100 * ms}
-	turns := cell("cubic", 60)
-	turns.Flows[0].App = plan.App{Rate: 2e6, On: 500 * ms, Off: 300 * ms}
+	requests := cell("cubic", 60)
+	requests.Flows[0].App = plan.App{Size: 50_000, Requests: 10, Gap: 100 * ms}
+	onOff := cell("cubic", 60)
+	onOff.Flows[0].App = plan.App{Rate: 2e6, On: 500 * ms, Off: 300 * ms}
 	all := map[string]*plan.Cell{
-		"mixed": mixed, "lossy": lossy, "steps": steps, "asks": asks, "turns": turns,
+		"mixed": mixed, "lossy": lossy, "steps": steps, "requests": requests, "on-off": onOff,
 	}
 	for _, c := range all {
 		c.Duration = 6 * time.Second
@@ -242,7 +242,7 @@ func TestManyFlows(t *testing.T) {
 }
 
 // A flow whose packets are all lost ends with the run, and its result gives the reason.
-func TestWhatIsUnfinishedSaysWhy(t *testing.T) {
+func TestUnfinishedFlowsHaveAReason(t *testing.T) {
 	hole := func(retries int) *plan.Cell {
 		c := cell("reno", 60)
 		c.Flows[0].App.Size = 20_000_000
@@ -273,12 +273,12 @@ func TestWhatIsUnfinishedSaysWhy(t *testing.T) {
 	assert.Regexp(t, `^stopped: \d+ of 10000000 bytes`, got.Flows[0].Note)
 	c.Flows[0].App.Size = 0
 	got = mustRun(t, c, 0)
-	assert.True(t, got.Finished, "what has no end has come to it: %s", got.Note)
+	assert.True(t, got.Finished, "a flow without a size is complete when it stops: %s", got.Note)
 	assert.True(t, got.Flows[1].Finished)
 	assert.NotContains(t, got.Flows[0].Values, result.Completion)
 
 	c.Duration = time.Second
-	assert.Equal(t, "it did not begin in time", mustRun(t, c, 0).Flows[1].Note)
+	assert.Equal(t, "it did not start in time", mustRun(t, c, 0).Flows[1].Note)
 }
 
 func TestErrors(t *testing.T) {
@@ -295,7 +295,7 @@ func TestErrors(t *testing.T) {
 	c = cell("reno", 60)
 	c.Flows[0].Protocol = plan.QUIC
 	_, _, err = Run(c, 0, Options{})
-	require.ErrorIs(t, err, errNotPlayed)
+	require.ErrorIs(t, err, errUnsupported)
 	c = cell("reno", 60)
 	c.Path.Down.Delay = -1
 	_, _, err = Run(c, 0, Options{})

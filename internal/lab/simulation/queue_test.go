@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A log has the name of its queue, and the queue's limits as in the file.
-func TestQueueWords(t *testing.T) {
+// A description has the name of the queue, and its limits as in the file.
+func TestDescribeQueue(t *testing.T) {
 	for want, queue := range map[string]netem.Discipline{
 		"droptail [bytes=26400]":             netem.DropTail{Bytes: 26400},
 		"droptail [bytes=30000, packets=50]": netem.DropTail{Packets: 50, Bytes: 30000},
@@ -23,7 +23,7 @@ func TestQueueWords(t *testing.T) {
 		"droptail [bytes=9, time=20ms]":      netem.DropTail{Bytes: 9, Time: 20 * time.Millisecond},
 		"infinite":                           netem.DropTail{},
 	} {
-		assert.Equal(t, want, queueWords(queue))
+		assert.Equal(t, want, describeQueue(queue))
 	}
-	assert.Equal(t, "infinite", queueWords(nil))
+	assert.Equal(t, "infinite", describeQueue(nil))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Several goroutines can run the same cell at the same time.
-func TestTrialsAtOnce(t *testing.T) {
+func TestConcurrentTrials(t *testing.T) {
 	cells := variants()
 	cells["script"] = cell("mine", 30)
 	text, err := os.ReadFile("../../../tutorial/tahoe.star")

@@ -13,11 +13,11 @@ import (
 func (r *run) record() {
 	r.net.path.Record()
 	for _, f := range r.flows {
-		f.tape = NewFlowTape(len(r.flows), f.spec.Ssthresh > 0)
+		f.recorder = NewFlowRecorder(len(r.flows), f.spec.Ssthresh > 0)
 		var one result.Segment
 		f.sender.Trace(func(s *sim.Segment) {
 			one = Segment(r.since(s.Time), s)
-			f.tape.Segment(&one)
+			f.recorder.Segment(&one)
 		})
 	}
 }
@@ -37,11 +37,11 @@ func (r *run) recorded(title string) *result.Record {
 	}
 	thinned := false
 	for _, f := range r.flows {
-		if g, ok := f.guest.(notes); ok {
+		if g, ok := f.documentApp.(notebookApp); ok {
 			g.record(f)
 		}
 		one := FlowRecord(r.x, f.spec)
-		thinned = f.tape.Fill(&one) || thinned
+		thinned = f.recorder.Fill(&one) || thinned
 		out.Flows = append(out.Flows, one)
 		out.Objects = append(out.Objects, f.objects()...)
 	}
@@ -61,7 +61,7 @@ func FlowRecord(x *plan.Experiment, f *plan.Flow) result.FlowRecord {
 
 // objects returns the responses that the flow's application requested.
 func (f *flow) objects() []result.Object {
-	if g, ok := f.guest.(fetch); ok {
+	if g, ok := f.documentApp.(objectsApp); ok {
 		return Objects(f.spec.Name, f.spec.Start, g.Result().Objects)
 	}
 	var all []result.Object

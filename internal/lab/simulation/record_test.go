@@ -13,8 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A record agrees with the metrics.
-func TestARecordAddsUp(t *testing.T) {
+func TestRecordAgreesWithMetrics(t *testing.T) {
 	testenv.NeedNoRace(t)
 	c := cell("reno", 20)
 	addFlow(c, "cubic").Upward = true
@@ -99,7 +98,7 @@ func TestARecordAddsUp(t *testing.T) {
 }
 
 // Long series are thinned. Sums and rare events are kept, and the record says that it was thinned.
-func TestALongRecordIsThinned(t *testing.T) {
+func TestLongRecordIsThinned(t *testing.T) {
 	testenv.NeedLong(t)
 	c := cell("cubic", 200)
 	c.Path.Down.Rate, c.Path.Up.Rate = netem.BitsPerSecond(300e6), netem.BitsPerSecond(300e6)

@@ -43,9 +43,9 @@ func tutorial(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestTahoeAsAFile checks that tutorial/tahoe.star behaves like the built-in Tahoe, packet for
+// TestTahoeScript checks that tutorial/tahoe.star behaves like the built-in Tahoe, packet for
 // packet, in the tutorial's experiment and over much worse paths.
-func TestTahoeAsAFile(t *testing.T) {
+func TestTahoeScript(t *testing.T) {
 	files := map[string]string{"tahoe.star": tutorial(t, "tahoe.star")}
 	sweep := "flows.0.cc=tahoe,tahoe.star,reno"
 	for loss, most := range map[string]float64{"0.1%": 0, "1%": 0, "20%": 1} {
@@ -99,12 +99,12 @@ func TestEachFlowHasItsScript(t *testing.T) {
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{"small.star: 2896", "large.star: 5792"}, lines)
 	small, large := r.Flows[0].Values[result.Goodput], r.Flows[1].Values[result.Goodput]
-	assert.InEpsilon(t, 2*small, large, 0.1, "W/R each")
+	assert.InEpsilon(t, 2*small, large, 0.1, "W/RTT each")
 }
 
-// TestAScriptThatFailsEndsTheRun checks that the error names the position and the flow, and that
-// the run has no result.
-func TestAScriptThatFailsEndsTheRun(t *testing.T) {
+// TestFailingScriptEndsTheRun checks that the error names the position and the flow, and that the
+// run has no result.
+func TestFailingScriptEndsTheRun(t *testing.T) {
 	cells := cellsOf(t, []byte(twoScripts), map[string]string{
 		"small.star": fixed(2, "if ack.now > 1: fail('enough')"), "large.star": fixed(4, "pass"),
 	})
@@ -118,11 +118,11 @@ func TestAScriptThatFailsEndsTheRun(t *testing.T) {
 	assert.Regexp(t, `flow small\.star, at 1\.0[0-9]{2} s: small\.star:5:`, err.Error())
 }
 
-// TestDCTCPHoldsItsQueue checks that the share of marked bytes in tutorial/dctcp.star converges to
+// TestDCTCPMarkedShare checks that the share of marked bytes in tutorial/dctcp.star converges to
 // the value of Alizadeh et al., SIGCOMM 2010, §3.3: alpha² (1 - alpha/4) = (2 W + 1) / (W + 1)²,
 // where W is the window at which the queue reaches the threshold. The share is a column of the
 // script's samples.
-func TestDCTCPHoldsItsQueue(t *testing.T) {
+func TestDCTCPMarkedShare(t *testing.T) {
 	files := map[string]string{"dctcp.star": tutorial(t, "dctcp.star")}
 	cells := cellsOf(t, []byte(tutorial(t, "dctcp.yaml")), files, "flows.0.cc=dctcp.star")
 	_, record, err := simulation.Run(&cells[0], 0, simulation.Options{Record: true})
@@ -141,9 +141,9 @@ func TestDCTCPHoldsItsQueue(t *testing.T) {
 	assert.InEpsilon(t, math.Sqrt(want), alpha*math.Sqrt(1-alpha/4), 0.1, "alpha %.3f", alpha)
 }
 
-// TestRecordedNumbersAreTheSenders checks that each flow has its own columns, with values from the
-// first call on.
-func TestRecordedNumbersAreTheSenders(t *testing.T) {
+// TestRecordedVariables checks that each flow has its own columns, with values from the first call
+// on.
+func TestRecordedVariables(t *testing.T) {
 	cells := cellsOf(t, []byte(twoScripts), map[string]string{
 		"small.star": fixed(2, "if ack.now > 1: record('late', ack.now)"),
 		"large.star": fixed(4, "record('n', 1); record('m', -2)"),

@@ -21,10 +21,10 @@ type source struct {
 // These are sizes of a source's writes.
 const (
 	endless = math.MaxUint64
-	// leastAhead is the minimum amount of unacknowledged data that a source keeps written, in
+	// minAhead is the minimum amount of unacknowledged data that a source keeps written, in
 	// addition to three windows. It is large enough that a sender whose window doubles never waits
 	// for its application, and small enough for a thousand flows.
-	leastAhead = 64 << 10
+	minAhead = 64 << 10
 )
 
 func newSource(f *flow) *source {
@@ -57,7 +57,7 @@ func (s *source) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 // write writes a piece of data and reports whether to continue.
 func (s *source) write(now clock.Time, c *sim.Conn) bool {
 	app, tx := &s.flow.spec.App, c.TCP().Tx()
-	ahead := 3*s.flow.view.Cwnd() + leastAhead - tx.Len()
+	ahead := 3*s.flow.stats.Cwnd() + minAhead - tx.Len()
 	room := min(s.size-s.sent, uint64(max(0, min(ahead, tx.Free()))))
 	if room == 0 {
 		return false
@@ -73,17 +73,17 @@ func (s *source) write(now clock.Time, c *sim.Conn) bool {
 	case app.Off > 0:
 		c.Wake(now) // wake up again to check that all data was sent
 	}
-	n := c.WritePattern(0, int(min(room, pieceMost)))
+	n := c.WritePattern(0, int(min(room, maxPiece)))
 	s.sent += uint64(n)
 	return n > 0 && app.Off == 0
 }
 
-// pieceMost is the maximum size of a write or read.
-const pieceMost = sim.PatternRun
+// maxPiece is the maximum size of a write or read.
+const maxPiece = sim.PatternRun
 
 // fill returns a piece of the pattern that all streams have, from an offset on.
 func (r *run) fill(n, from uint64) []byte {
-	return sim.Pattern(from, int(min(n, pieceMost)))
+	return sim.Pattern(from, int(min(n, maxPiece)))
 }
 
 // sink is the receiving application. It checks the pattern.
@@ -108,8 +108,8 @@ func (f *flow) read(now clock.Time, c *sim.Conn) {
 	n := c.TCP().Rx().Len()
 	for _, p := range c.Peek(n) {
 		right := sim.Check(p, f.got.bytes)
-		if right < len(p) && f.damaged == "" {
-			f.damaged = fmt.Sprintf("byte %d arrived damaged", f.got.bytes+uint64(right))
+		if right < len(p) && f.corrupted == "" {
+			f.corrupted = fmt.Sprintf("byte %d arrived corrupted", f.got.bytes+uint64(right))
 		}
 		f.received(now, len(p))
 	}

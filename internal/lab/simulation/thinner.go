@@ -71,8 +71,8 @@ func (t *thinner[T]) thin() {
 	t.rows = kept
 }
 
-// together merges the rows of several lists in order.
-func together[T any](lists ...*thinner[T]) []T {
+// mergeRows merges the rows of several lists in order.
+func mergeRows[T any](lists ...*thinner[T]) []T {
 	var all []counted[T]
 	for _, l := range lists {
 		all = append(all, l.rows...)

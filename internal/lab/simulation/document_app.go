@@ -14,17 +14,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// guest is the application of a founding document, which has its own counters.
-type guest interface {
+// documentApp is the application of a founding document, which has its own counters.
+type documentApp interface {
 	// Done reports whether the application has finished its work.
 	Done() bool
-	// report adds the guest's counters to the result. It returns whether the application finished,
-	// or the reason if it did not.
+	// report adds the application's counters to the result. It returns whether the application
+	// finished, and the reason if it did not.
 	report(v result.Values) (finished bool, failure string)
 }
 
-// attach starts a guest on the flow's hosts.
-func (f *flow) attach() (guest, error) {
+// attach starts the application of a founding document on the flow's hosts.
+func (f *flow) attach() (documentApp, error) {
 	app := &f.spec.App
 	client, server := f.sender, f.receiver
 	there := netip.AddrPortFrom(f.run.address(f.to, f.index, HostNumber), Port)
@@ -41,16 +41,16 @@ func (f *flow) attach() (guest, error) {
 		a, err := workload.AttachBurst(client, server, there, *app.Burst)
 		return burst{a}, err
 	case app.Objects != nil && f.spec.Protocol == speaks(app.Objects.Arm):
-		// Here the server sends the data. The document made its objects once for all trials.
+		// Here the server sends the data. The document made its objects once, for all trials.
 		cfg := *app.Objects
 		cfg.Seed, cfg.Opened = f.run.first, f.watch
 		a, err := f.run.cache.Attach(server, client, f.here(), cfg)
-		return fetch{a}, err
+		return objectsApp{a}, err
 	case app.Notebook != nil && f.spec.Protocol == plan.Notebook:
 		return f.attachNotebook(client, server)
 	}
 	return nil, fmt.Errorf("flow %s: its application cannot use %s: %w", f.spec.Name,
-		f.spec.Protocol, errNotPlayed)
+		f.spec.Protocol, errUnsupported)
 }
 
 func speaks(a workload.Arm) plan.Protocol {
@@ -64,23 +64,23 @@ func (f *flow) here() netip.AddrPort {
 	return netip.AddrPortFrom(f.run.address(f.to.Other(), f.index, HostNumber), Port)
 }
 
-func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
+func (f *flow) attachNotebook(sender, receiver *sim.Host) (documentApp, error) {
 	n := f.spec.App.Notebook
 	cfg := n.NotebookConfig
 	cfg.Duration = cmp.Or(cfg.Duration, f.run.x.Duration-f.spec.Start)
-	cfg.Record = cfg.Record || f.tape != nil
+	cfg.Record = cfg.Record || f.recorder != nil
 	strategy := workload.NewTahoe(n.Tahoe)
 	if n.Fixed > 0 {
 		strategy = workload.NewFixedWindow(n.Fixed)
 	}
 	process := &workload.Process{} // all of the document's senders share one receiver process
 	for _, other := range f.run.flows {
-		if n, ok := other.guest.(notes); ok {
+		if n, ok := other.documentApp.(notebookApp); ok {
 			process = n.Process()
 		}
 	}
 	a, err := process.Attach(sender, receiver, f.here(), strategy, cfg)
-	return notes{a, n.Duration == 0}, err
+	return notebookApp{a, n.Duration == 0}, err
 }
 
 // echo is the client of founding document 000.
@@ -112,10 +112,10 @@ func (b burst) report(v result.Values) (finished bool, failure string) {
 	return r.Finished, r.Failure
 }
 
-// fetch is the client of founding document 003.
-type fetch struct{ *workload.ObjectsApp }
+// objectsApp is the client of founding document 003.
+type objectsApp struct{ *workload.ObjectsApp }
 
-func (f fetch) report(v result.Values) (finished bool, failure string) {
+func (f objectsApp) report(v result.Values) (finished bool, failure string) {
 	r := f.Result()
 	v[result.ServerSent] = float64(r.Sent)
 	v[result.ServerData] = float64(r.Data)
@@ -156,7 +156,7 @@ func ObjectValues(v result.Values, list []workload.Object) {
 		if part.of.Count > 0 {
 			v[part.mean] = part.of.Mean().Seconds()
 			if part.last != "" {
-				v[part.last] = part.of.Most.Seconds()
+				v[part.last] = part.of.Max.Seconds()
 			}
 		}
 	}
@@ -178,9 +178,9 @@ func Objects(flow string, start time.Duration, list []workload.Object) []result.
 	return all
 }
 
-// notes is the sender of founding document 002, which stops when it is done or at the end of the
-// run.
-type notes struct {
+// notebookApp is the sender of founding document 002, which stops when it is done or at the end of
+// the run.
+type notebookApp struct {
 	*workload.NotebookApp
 	endless bool
 }
@@ -188,7 +188,7 @@ type notes struct {
 // notebookBytes is the size of a segment in founding document 002.
 const notebookBytes = 80
 
-func (n notes) report(v result.Values) (finished bool, failure string) {
+func (n notebookApp) report(v result.Values) (finished bool, failure string) {
 	r := n.Result()
 	finished, failure = r.Finished, r.Failure
 	if n.endless && r.Took > 0 {
@@ -215,12 +215,12 @@ func (n notes) report(v result.Values) (finished bool, failure string) {
 	return finished, failure
 }
 
-func (n notes) record(f *flow) {
+func (n notebookApp) record(f *flow) {
 	r := n.Result()
-	f.tape.SendMSS(notebookBytes)
+	f.recorder.SetMSS(notebookBytes)
 	for i := range r.Points {
 		p := &r.Points[i]
-		f.tape.Row(&result.Sample{
+		f.recorder.Row(&result.Sample{
 			At: f.spec.Start + p.At, RTT: p.RTT, SRTT: p.RTT,
 			Cwnd: p.Cwnd * notebookBytes, Ssthresh: p.Ssthresh * notebookBytes, State: "open",
 		})
@@ -237,14 +237,14 @@ func setDuration(v result.Values, d time.Duration, bytes uint64, finished bool) 
 	}
 }
 
-func (r *run) endGuests(now clock.Time) {
-	left := r.guests[:0]
-	for _, f := range r.guests {
-		if f.guest.Done() {
+func (r *run) endDocumentApps(now clock.Time) {
+	left := r.documentApps[:0]
+	for _, f := range r.documentApps {
+		if f.documentApp.Done() {
 			f.end(now)
 			continue
 		}
 		left = append(left, f)
 	}
-	r.guests = left
+	r.documentApps = left
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// guestCell returns a cell with one flow whose application is a guest, over links of 15 µs.
-func guestCell(p plan.Protocol, app plan.App, loss float64) *plan.Cell {
+// documentCell returns a cell with one flow with the application of a founding document, over links
+// of 15 µs.
+func documentCell(p plan.Protocol, app plan.App, loss float64) *plan.Cell {
 	c := cell("reno", 0)
 	wire := netem.Config{Delay: 15 * time.Microsecond, Loss: netem.UniformLoss(loss)}
 	c.Path.Down, c.Path.Up, c.HostJitter = wire, wire, perfect
@@ -30,13 +31,14 @@ func guestCell(p plan.Protocol, app plan.App, loss float64) *plan.Cell {
 
 // The document's client sends N(1+p)/(1-p) packets with data, and an acknowledgment every 10 ms, as
 // the document's code does.
-func TestTheFence(t *testing.T) {
+func TestFence(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, loss := range []float64{.1, .5} {
 		var sent, want float64
 		const trials = 16
 		for trial := range trials {
-			got := mustRun(t, guestCell(plan.RCP, plan.App{Echo: &workload.EchoConfig{}}, loss), trial)
+			c := documentCell(plan.RCP, plan.App{Echo: &workload.EchoConfig{}}, loss)
+			got := mustRun(t, c, trial)
 			require.True(t, got.Finished, got.Note)
 			v := got.Flows[0].Values
 			sent += v[result.ClientSent] / trials
@@ -50,12 +52,12 @@ func TestTheFence(t *testing.T) {
 }
 
 // The applications of the founding documents also finish over IPv6.
-func TestGuestsOverIPv6(t *testing.T) {
+func TestDocumentAppsOverIPv6(t *testing.T) {
 	objects := &workload.ObjectsConfig{Arm: workload.RDT}
 	for name, c := range map[string]*plan.Cell{
-		"fence":   guestCell(plan.RCP, plan.App{Echo: &workload.EchoConfig{}}, .1),
-		"tcp":     guestCell(plan.TCP, plan.App{Echo: &workload.EchoConfig{}}, .01),
-		"objects": guestCell(plan.RDT, plan.App{Objects: objects}, .01),
+		"fence":   documentCell(plan.RCP, plan.App{Echo: &workload.EchoConfig{}}, .1),
+		"tcp":     documentCell(plan.TCP, plan.App{Echo: &workload.EchoConfig{}}, .01),
+		"objects": documentCell(plan.RDT, plan.App{Objects: objects}, .01),
 	} {
 		c.Path.IPv6 = true
 		got := mustRun(t, c, 0)
@@ -64,8 +66,8 @@ func TestGuestsOverIPv6(t *testing.T) {
 	}
 }
 
-func TestTheBurst(t *testing.T) {
-	c := guestCell(plan.RCP, plan.App{Burst: &workload.BurstConfig{}}, 0)
+func TestBurst(t *testing.T) {
+	c := documentCell(plan.RCP, plan.App{Burst: &workload.BurstConfig{}}, 0)
 	got := mustRun(t, c, 0)
 	require.True(t, got.Finished, got.Note)
 	assert.InDelta(t, 16, got.Flows[0].Values[result.ClientData], 0)
@@ -73,8 +75,8 @@ func TestTheBurst(t *testing.T) {
 }
 
 // With the same workload and losses, TCP needs more time.
-func TestTheEchoOverTCP(t *testing.T) {
-	c := guestCell(plan.TCP, plan.App{Echo: &workload.EchoConfig{}}, .1)
+func TestEchoOverTCP(t *testing.T) {
+	c := documentCell(plan.TCP, plan.App{Echo: &workload.EchoConfig{}}, .1)
 	v := mustRun(t, c, 0).Flows[0].Values
 	assert.Greater(t, v[result.Completion], 10.)
 	assert.Positive(t, v[result.Retransmits])
@@ -97,7 +99,7 @@ func TestObjects(t *testing.T) {
 		t.Run(arm.String(), func(t *testing.T) {
 			cfg := small
 			cfg.Arm = arm
-			c := guestCell(protocol, plan.App{Objects: &cfg}, .05)
+			c := documentCell(protocol, plan.App{Objects: &cfg}, .05)
 			c.Flows[0].Start = time.Second
 			got, r := mustRecord(t, c)
 			require.True(t, got.Finished, got.Note)
@@ -128,7 +130,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-func TestTheNotebook(t *testing.T) {
+func TestNotebook(t *testing.T) {
 	testenv.NeedNoRace(t)
 	c := cell("", 0)
 	c.Path.Down = netem.Config{
@@ -146,7 +148,7 @@ func TestTheNotebook(t *testing.T) {
 	assert.Greater(t, v[result.NotebookThroughput], 1000.)
 	assert.GreaterOrEqual(t, v[result.RTTMin], .176)
 	assert.InDelta(t, v[result.NotebookAcks], float64(len(r.Flows[0].Samples)),
-		v[result.NotebookAcks]*.01, "one each, or one for those of one instant")
+		v[result.NotebookAcks]*.01, "a sample for each, or for several at one instant")
 	assert.Equal(t, notebookBytes, r.Flows[0].MSS)
 	assert.Equal(t, got.Hash, mustRun(t, c, 0).Hash)
 
@@ -160,18 +162,19 @@ func TestTheNotebook(t *testing.T) {
 	assert.Equal(t, "notebook fixed", got.Flows[1].Label)
 }
 
-func TestGuestsThatDoNotFit(t *testing.T) {
+func TestUnsupportedDocumentApps(t *testing.T) {
 	for _, c := range []*plan.Cell{
-		guestCell(plan.RDT, plan.App{Echo: &workload.EchoConfig{}}, 0),
-		guestCell(plan.RCP, plan.App{Objects: &workload.ObjectsConfig{}}, 0),
-		guestCell(plan.TCP, plan.App{Objects: &workload.ObjectsConfig{}}, 0),
-		guestCell(plan.TCP, plan.App{Notebook: &plan.NotebookApp{}}, 0),
-		guestCell(plan.RCP, plan.App{}, 0),
+		documentCell(plan.RDT, plan.App{Echo: &workload.EchoConfig{}}, 0),
+		documentCell(plan.RCP, plan.App{Objects: &workload.ObjectsConfig{}}, 0),
+		documentCell(plan.TCP, plan.App{Objects: &workload.ObjectsConfig{}}, 0),
+		documentCell(plan.TCP, plan.App{Notebook: &plan.NotebookApp{}}, 0),
+		documentCell(plan.RCP, plan.App{}, 0),
 	} {
 		_, _, err := Run(c, 0, Options{})
-		require.ErrorIs(t, err, errNotPlayed)
+		require.ErrorIs(t, err, errUnsupported)
 	}
-	_, _, err := Run(guestCell(plan.RCP, plan.App{Echo: &workload.EchoConfig{Writes: -1}}, 0), 0, Options{})
+	c := documentCell(plan.RCP, plan.App{Echo: &workload.EchoConfig{Writes: -1}}, 0)
+	_, _, err := Run(c, 0, Options{})
 	require.ErrorIs(t, err, workload.ErrEchoConfig)
 }
 
@@ -182,8 +185,8 @@ func compile(t *testing.T, name, text string) *starlark.Program {
 	return p
 }
 
-// The tutorial's Tahoe equals the built-in one, to the last byte of its window.
-func TestAScriptIsAnAlgorithm(t *testing.T) {
+// The tutorial's Tahoe sends the same packets as the built-in one, with the same windows.
+func TestTahoeScriptEqualsBuiltIn(t *testing.T) {
 	text, err := os.ReadFile("../../../tutorial/tahoe.star")
 	require.NoError(t, err)
 	c := cell("tahoe", 30)
@@ -198,10 +201,10 @@ func TestAScriptIsAnAlgorithm(t *testing.T) {
 }
 
 // If a script fails, the run ends, and the error gives the position.
-func TestAScriptThatFails(t *testing.T) {
+func TestFailingScript(t *testing.T) {
 	const text = `
 def init(state, conn):
-    print("hello")
+    print("started")
     state.n = 0
 
 def on_ack(state, ack):
@@ -223,5 +226,5 @@ def on_loss(state, loss):
 	require.ErrorAs(t, err, &e)
 	assert.Equal(t, 9, e.Line)
 	assert.Contains(t, e.What, "enough")
-	assert.Contains(t, strings.Join(lines, "\n"), "hello")
+	assert.Contains(t, strings.Join(lines, "\n"), "started")
 }

@@ -19,7 +19,7 @@ func TestThinner(t *testing.T) {
 			require.LessOrEqual(t, len(l.rows), 8)
 		}
 		total := 0
-		for _, v := range together(&l) {
+		for _, v := range mergeRows(&l) {
 			total += v
 		}
 		assert.Equal(t, n, total)
@@ -29,14 +29,14 @@ func TestThinner(t *testing.T) {
 		never.add(&i, uint64(i))
 		require.LessOrEqual(t, len(never.rows), 8)
 	}
-	rows := together(&never)
+	rows := mergeRows(&never)
 	assert.Equal(t, 999, rows[len(rows)-1])
 	assert.True(t, slices.IsSorted(rows))
 	twins := thinner[int]{limit: 8, merge: sum, same: func(a, b *int) bool { return *b == 0 }}
 	for i, v := range []int{1, 0, 0, 1, 0} {
 		twins.add(&v, uint64(i))
 	}
-	assert.Equal(t, []int{1, 1}, together(&twins))
+	assert.Equal(t, []int{1, 1}, mergeRows(&twins))
 }
 
 func TestHistogram(t *testing.T) {
@@ -52,8 +52,8 @@ func TestHistogram(t *testing.T) {
 	}
 	assert.Equal(t, time.Duration(0), h.Percentile(0))
 	assert.InEpsilon(t, .1, h.Percentile(1).Seconds(), .001)
-	assert.Equal(t, 100*time.Millisecond, h.Most)
-	assert.Zero(t, h.Least)
+	assert.Equal(t, 100*time.Millisecond, h.Max)
+	assert.Zero(t, h.Min)
 }
 
 // A corrupted packet counts for the flow of its addresses, or for no flow, and causes no error.

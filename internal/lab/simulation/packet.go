@@ -7,14 +7,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// parcel has the fields of a packet's headers that the measurements need.
-type parcel struct {
-	flow int  // -1: the packet belongs to no flow
-	from Side // the side that sent the packet
-	size int  // size of the IP packet in bytes
-	data int  // payload in bytes
-	// bare is set for a pure acknowledgment.
-	bare bool
+// packetInfo has the fields of a packet's headers that the measurements need.
+type packetInfo struct {
+	flow    int  // -1: the packet belongs to no flow
+	from    Side // the side that sent the packet
+	size    int  // size of the IP packet in bytes
+	data    int  // payload in bytes
+	pureAck bool
 }
 
 // These are offsets in IP headers and the TCP header.
@@ -39,10 +38,9 @@ const (
 	ourNetwork  = 10
 )
 
-// parse parses the headers of a packet that one of n flows sent. The packet may be truncated or
-// corrupted.
-func parse(packet []byte, n int, v6 bool) parcel {
-	p := parcel{flow: -1, size: len(packet)}
+// parse parses the headers of a packet of one of n flows. The packet may be truncated or corrupted.
+func parse(packet []byte, n int, v6 bool) packetInfo {
+	p := packetInfo{flow: -1, size: len(packet)}
 	var head int
 	var protocol byte
 	var from []byte // bits of the source address after the prefix
@@ -73,7 +71,7 @@ func parse(packet []byte, n int, v6 bool) parcel {
 		}
 		t := packet[head:]
 		p.data = p.size - head - int(t[tcpOffset]>>4)*4
-		p.bare = p.data == 0 && t[tcpFlags]&(flagFIN|flagSYN|flagRST) == 0
+		p.pureAck = p.data == 0 && t[tcpFlags]&(flagFIN|flagSYN|flagRST) == 0
 	case protocolUDP:
 		p.data = p.size - head - udpHeader
 	}
@@ -82,7 +80,7 @@ func parse(packet []byte, n int, v6 bool) parcel {
 
 // Tally counts a flow's packets at the bottleneck.
 type Tally struct {
-	Sent, Data, Bare, Dropped uint64 // numbers of packets; Bare counts pure acknowledgments
+	Sent, Data, PureAcks, Dropped uint64 // numbers of packets
 	// Crossed is the number of bytes of data packets since the warm-up.
 	Crossed uint64
 
@@ -95,21 +93,21 @@ func (t *Tally) Result(f *plan.Flow, v result.Values) {
 	v[result.Drops] = float64(t.Dropped)
 	if f.Protocol == plan.TCP {
 		v[result.DataSent] = float64(t.Data)
-		v[result.AcksSent] = float64(t.Bare)
+		v[result.AcksSent] = float64(t.PureAcks)
 	}
 }
 
-func (t *Tally) count(p *parcel) {
+func (t *Tally) count(p *packetInfo) {
 	t.Sent++
 	switch {
 	case p.data > 0:
 		t.Data++
-	case p.bare:
-		t.Bare++
+	case p.pureAck:
+		t.PureAcks++
 	}
 }
 
-func (t *Tally) crossed(p *parcel) {
+func (t *Tally) crossed(p *packetInfo) {
 	if p.data > 0 && p.from != t.to {
 		t.Crossed += uint64(p.size)
 	}

@@ -11,32 +11,32 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// wires are the links of the dumbbell that internal/lab/simulation builds: the links of each flow's
-// two hosts in both directions, and the bottleneck. There are no routers, because routers take no
-// time. A link processes its events with the times at which they were due, even if it is called
+// dumbbell has the links of the topology that internal/lab/simulation builds: the links of each
+// flow's two hosts in both directions, and the bottleneck. There are no routers, because routers
+// take no time. A link processes each event with the time at which it was due, even if it is called
 // late. So a process that wakes up late delays its output, but changes nothing else.
-type wires struct {
-	links    []*wire
-	down, up *wire
-	access   [][2]*wire // links by flow: from the left and from the right host
-	egress   [][2]*wire // links by flow: to the left and to the right host
+type dumbbell struct {
+	links    []*hop
+	down, up *hop
+	access   [][2]*hop // links by flow: from the left and from the right host
+	egress   [][2]*hop // links by flow: to the left and to the right host
 	flows    int
 	// out is called with a packet for a host, and the time at which it was due there.
 	out func(flow int, right bool, due clock.Time, packet []byte)
 }
 
-// wire is one link, and the next hop of its packets.
-type wire struct {
+// hop is a link with the next hop of its packets.
+type hop struct {
 	link *netem.Link
 	to   func(at clock.Time, packet []byte)
 }
 
-func newWires(x *plan.Experiment, seed uint64, began clock.Time) (*wires, error) {
-	w := &wires{flows: len(x.Flows)}
+func newDumbbell(x *plan.Experiment, seed uint64, began clock.Time) (*dumbbell, error) {
+	w := &dumbbell{flows: len(x.Flows)}
 	near := simulation.Left.Router() + ":" + simulation.BottleneckFace
 	far := simulation.Right.Router() + ":" + simulation.BottleneckFace
 	var err error
-	link := func(cfg netem.Config, from, to string, next func(clock.Time, []byte)) *wire {
+	link := func(cfg netem.Config, from, to string, next func(clock.Time, []byte)) *hop {
 		if err != nil {
 			return nil
 		}
@@ -45,16 +45,16 @@ func newWires(x *plan.Experiment, seed uint64, began clock.Time) (*wires, error)
 		if l, err = netem.New(cfg, sim.WireStreams(seed, from, to)); err != nil {
 			return nil
 		}
-		one := &wire{link: l, to: next}
+		one := &hop{link: l, to: next}
 		w.links = append(w.links, one)
 		return one
 	}
 	w.down = link(x.Path.Down, near, far, w.crossed)
 	w.up = link(x.Path.Up, far, near, w.crossed)
 	for i := range x.Flows {
-		var access, egress [2]*wire
+		var access, egress [2]*hop
 		for k, side := range []simulation.Side{simulation.Left, simulation.Right} {
-			bottleneck := []*wire{w.down, w.up}[k]
+			bottleneck := []*hop{w.down, w.up}[k]
 			host := side.Host(i) + ":" + simulation.HostFace
 			router := side.Router() + ":" + simulation.RouterFace(i)
 			sends := x.HostLink(&x.Flows[i], (side == simulation.Left) != x.Flows[i].Upward)
@@ -72,7 +72,7 @@ func newWires(x *plan.Experiment, seed uint64, began clock.Time) (*wires, error)
 	return w, nil
 }
 
-func (w *wires) send(now clock.Time, flow int, right bool, packet []byte) {
+func (w *dumbbell) send(now clock.Time, flow int, right bool, packet []byte) {
 	k := 0
 	if right {
 		k = 1
@@ -82,7 +82,7 @@ func (w *wires) send(now clock.Time, flow int, right bool, packet []byte) {
 
 // crossed passes a packet from the bottleneck to its destination. Like a router, it drops a
 // corrupted packet without a valid destination.
-func (w *wires) crossed(at clock.Time, packet []byte) {
+func (w *dumbbell) crossed(at clock.Time, packet []byte) {
 	const target, addressEnd = 16, 20
 	if len(packet) < addressEnd {
 		return
@@ -99,7 +99,7 @@ func (w *wires) crossed(at clock.Time, packet []byte) {
 	w.egress[flow][k].link.Input(at, 0, [][]byte{packet})
 }
 
-func (w *wires) advance(now clock.Time) {
+func (w *dumbbell) advance(now clock.Time) {
 	for {
 		next, due := w.next()
 		if next == nil || !due.Due(now) {
@@ -112,8 +112,8 @@ func (w *wires) advance(now clock.Time) {
 	}
 }
 
-// next returns the link with the earliest deadline; nil if none has a deadline.
-func (w *wires) next() (first *wire, due clock.Time) {
+// next returns the link with the earliest deadline; nil if no link has one.
+func (w *dumbbell) next() (first *hop, due clock.Time) {
 	for _, l := range w.links {
 		if at := l.link.Deadline(); at != clock.Never && (first == nil || at < due) {
 			first, due = l, at

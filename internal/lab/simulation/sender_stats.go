@@ -8,9 +8,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// View summarizes a sender: its round-trip times, and its congestion window over time. If a sender
-// has several connections, the View has the round-trip times of all of them, and no window.
-type View struct {
+// SenderStats summarizes a sender's round-trip times, and its congestion window over time. For a
+// sender with several connections, it has the round-trip times of all of them, and no window.
+type SenderStats struct {
 	rtt     Histogram
 	conn    int            // connection of the last sample
 	samples uint64         // number of round-trip samples of that connection
@@ -23,11 +23,11 @@ type View struct {
 	cwndTime            time.Duration
 }
 
-// Sampled adds a sample of one of the sender's connections, by number. Sampled reports whether the
+// AddSample adds a sample of one of the sender's connections, by number, and reports whether the
 // sample has a new round-trip measurement.
-func (v *View) Sampled(conn int, s *tcp.Info) (fresh bool) {
+func (v *SenderStats) AddSample(conn int, s *tcp.Info) (fresh bool) {
 	if conn != v.conn {
-		v.turn(conn)
+		v.switchTo(conn)
 	}
 	if fresh = s.RTTSamples != v.samples; fresh {
 		v.samples = s.RTTSamples
@@ -48,8 +48,8 @@ func (v *View) Sampled(conn int, s *tcp.Info) (fresh bool) {
 	return fresh
 }
 
-// turn switches to the samples of another connection.
-func (v *View) turn(conn int) {
+// switchTo switches to the samples of another connection.
+func (v *SenderStats) switchTo(conn int) {
 	if v.others == nil && (v.samples > 0 || v.cwndSince != clock.Never) {
 		v.others = map[int]uint64{}
 	}
@@ -60,7 +60,7 @@ func (v *View) turn(conn int) {
 	v.conn = conn
 }
 
-func (v *View) settle(now clock.Time) {
+func (v *SenderStats) settle(now clock.Time) {
 	if v.cwndSince == clock.Never {
 		return
 	}
@@ -70,22 +70,22 @@ func (v *View) settle(now clock.Time) {
 	v.cwndSince = now
 }
 
-// Warm resets everything except the window.
-func (v *View) Warm(now clock.Time) {
+// EndWarmup resets everything except the window.
+func (v *SenderStats) EndWarmup(now clock.Time) {
 	v.settle(now)
 	v.rtt, v.cwndArea, v.cwndTime = Histogram{}, 0, 0
 	v.cwndLeast, v.cwndMost = v.cwnd, v.cwnd
 }
 
 // Cwnd returns the last congestion window, in bytes.
-func (v *View) Cwnd() int { return v.cwnd }
+func (v *SenderStats) Cwnd() int { return v.cwnd }
 
 // Result adds the results up to an instant.
-func (v *View) Result(until clock.Time, to result.Values) {
+func (v *SenderStats) Result(until clock.Time, to result.Values) {
 	if h := &v.rtt; h.Count > 0 {
 		to[result.RTTMean] = h.Mean().Seconds()
-		to[result.RTTMin] = h.Least.Seconds()
-		to[result.RTTMax] = h.Most.Seconds()
+		to[result.RTTMin] = h.Min.Seconds()
+		to[result.RTTMax] = h.Max.Seconds()
 		to[result.RTTP50] = h.Percentile(.50).Seconds()
 		to[result.RTTP95] = h.Percentile(.95).Seconds()
 		to[result.RTTP99] = h.Percentile(.99).Seconds()

@@ -13,14 +13,14 @@ import (
 func TestSpareProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	undo := spareProcessors()
-	assert.Equal(t, before+asleep, runtime.GOMAXPROCS(0))
+	assert.Equal(t, before+sleepingThreads, runtime.GOMAXPROCS(0))
 	undo()
 	assert.Equal(t, before, runtime.GOMAXPROCS(0))
 }
 
-// A sleep counts by how late it ended, unless its time was over before it began.
-func TestRests(t *testing.T) {
-	var r rests
+// until records how late each sleep ended. It does not sleep if the time is already over.
+func TestArmSleeps(t *testing.T) {
+	var r armSleeps
 	ctx, cancel := context.WithCancel(t.Context())
 	assert.True(t, r.until(ctx, time.Now()))
 	assert.Zero(t, r.lateness())

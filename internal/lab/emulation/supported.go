@@ -62,7 +62,7 @@ func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 		case f.Protocol == plan.Notebook:
 			u.Key = "protocol"
 			u.What = "the notebook's own senders run in virtual time only"
-			u.Want = "protocol: tcp, as the corrected presets have it, or no --real"
+			u.Want = "protocol: tcp, as in the corrected presets, or no --real"
 		case f.Protocol == plan.QUIC:
 			u.Key, u.What = "protocol", "no program for quic was found"
 			u.Want = "`cd quic && go build -o ../bin/" + QUICProgram + " .`, which is found " +
@@ -72,10 +72,10 @@ func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 			u.What = "the burst is a thought experiment in rounds: it cannot run in real time"
 		case app.Objects != nil && app.Objects.RDT.Push:
 			u.Key = "rdt"
-			u.What = "in real time a server does not push objects: clients request them"
+			u.What = "in real time, servers do not push objects: clients request them"
 		case f.Protocol != plan.TCP && f.Protocol != plan.RCP && f.Protocol != plan.RDT:
 			u.Key = "protocol"
-			u.What = fmt.Sprintf("nodes do not speak %s", f.Protocol)
+			u.What = fmt.Sprintf("nodes do not support %s", f.Protocol)
 		default:
 			continue
 		}

@@ -15,10 +15,10 @@ import (
 
 // Each connection counts its own round trips, so samples of several connections do not mix. Several
 // connections have no common window.
-func TestAViewOfSeveralConnections(t *testing.T) {
-	var v simulation.View
+func TestStatsOfSeveralConnections(t *testing.T) {
+	var v simulation.SenderStats
 	sample := func(conn int, at clock.Time, count uint64, rtt time.Duration) bool {
-		return v.Sampled(conn, &tcp.Info{
+		return v.AddSample(conn, &tcp.Info{
 			Time: at,
 			Info: recovery.Info{SndCwnd: 1000 * conn, RTTSamples: count, LatestRTT: rtt},
 		})
@@ -26,10 +26,10 @@ func TestAViewOfSeveralConnections(t *testing.T) {
 	assert.True(t, sample(7, 1, 1, 10*time.Millisecond))
 	one := result.Values{}
 	v.Result(5, one)
-	assert.InDelta(t, 7000, one[result.CwndMean], 0, "there is one, whatever its number")
+	assert.InDelta(t, 7000, one[result.CwndMean], 0, "the only connection has a window")
 	assert.True(t, sample(8, 2, 1, 30*time.Millisecond))
-	assert.False(t, sample(7, 3, 1, 10*time.Millisecond), "it was seen")
-	assert.False(t, sample(8, 4, 1, 30*time.Millisecond), "so was that")
+	assert.False(t, sample(7, 3, 1, 10*time.Millisecond), "the measurement was counted before")
+	assert.False(t, sample(8, 4, 1, 30*time.Millisecond))
 	assert.True(t, sample(8, 5, 2, 50*time.Millisecond))
 	all := result.Values{}
 	v.Result(6, all)

@@ -171,7 +171,7 @@ func TestEqualFlowsAreFair(t *testing.T) {
 // Jitter at the senders does not change BBR's estimates. Jitter of acknowledgments would shorten
 // the interval of some rate samples, and BBR takes the largest sample: its queue then grows to the
 // cap of its window, here to 98 ms.
-func TestHostJitterLeavesBBRsEstimate(t *testing.T) {
+func TestHostJitterDoesNotChangeBBR(t *testing.T) {
 	for _, upward := range []bool{false, true} {
 		var rtt [2]float64
 		for i, jitter := range []time.Duration{perfect, 2400 * time.Microsecond} {
@@ -206,11 +206,11 @@ func TestHostJitterBreaksPhase(t *testing.T) {
 	}
 	t.Logf("shares %.3f", shares)
 	assert.Less(t, slices.Max(shares)-slices.Min(shares), .08)
-	assert.Greater(t, slices.Min(shares), .6, "the shorter round trip has more")
+	assert.Greater(t, slices.Min(shares), .6, "the flow with the shorter round trip gets more")
 }
 
 // The capacity of a trace is the sum of its opportunities.
-func TestATraceIsUsed(t *testing.T) {
+func TestUtilizationOfATrace(t *testing.T) {
 	c := cell("cubic", 1000)
 	c.Path.Down.Rate = netem.Opportunities{At: []time.Duration{2 * ms, 2 * ms, 7 * ms}}
 	c.Path.Down.Queue = netem.DropTail{Bytes: 100_000}
@@ -224,7 +224,7 @@ func TestATraceIsUsed(t *testing.T) {
 	assert.InEpsilon(t, 3*1504*8/.007, r.Links[0].Rate, .001)
 }
 
-func TestAScheduleIsUsed(t *testing.T) {
+func TestUtilizationOfASchedule(t *testing.T) {
 	c := cell("cubic", 200)
 	c.Path.Down.Rate = netem.Schedule{
 		Steps: []netem.Step{{Rate: 4e6}, {At: time.Second, Rate: 8e6}}, Every: 4 * time.Second,

@@ -17,22 +17,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// watch has the measurements of an end: the state of the sender that its node's loop sees, and the
-// data that its arm has received.
-type watch struct {
+// measurements are what an end measures: the state of the sender in the node's loop, and the data
+// that the arm has received.
+type measurements struct {
 	// These fields belong to the loop until the node is closed.
-	view simulation.View
-	last tcp.Info
-	warm bool // the view has ended its warm-up
-	tape *simulation.FlowTape
-	sent atomic.Uint64 // stream offset of the next byte to send
+	stats    simulation.SenderStats
+	last     tcp.Info
+	warm     bool // the warm-up has ended for stats
+	recorder *simulation.FlowRecorder
+	sent     atomic.Uint64 // stream offset of the next byte to send
 
 	// These fields belong to the arm until it returns.
 	received, warmBytes uint64
 	warmed              bool // received excludes warmBytes
 	progress, completed time.Duration
 	until               time.Duration // when the arm returned; 0: not yet
-	damaged             string
+	corrupted           string
 	err                 error
 	values              result.Values
 	list                []result.Object
@@ -47,7 +47,7 @@ type watch struct {
 func (e *End) prepare(n int) {
 	e.seen.failed = make(chan error, 1)
 	e.seen.values = result.Values{}
-	e.seen.tape = simulation.NewFlowTape(n, e.Flow.Ssthresh > 0)
+	e.seen.recorder = simulation.NewFlowRecorder(n, e.Flow.Ssthresh > 0)
 	e.seen.warm, e.seen.warmed = e.Start.Warmup == 0, e.Start.Warmup == 0
 }
 
@@ -76,12 +76,12 @@ func (e *End) sampled(conn int, s *tcp.Info) {
 	}
 	if end := e.instant(seconds(e.Start.Warmup)); !e.seen.warm && s.Time >= end {
 		e.seen.warm = true
-		e.seen.view.Warm(end)
+		e.seen.stats.EndWarmup(end)
 	}
 	e.seen.sent.Store(s.Nxt)
-	fresh := e.seen.view.Sampled(conn, s)
+	fresh := e.seen.stats.AddSample(conn, s)
 	if e.Start.Record {
-		e.seen.tape.Sample(e.since(s.Time), s, fresh)
+		e.seen.recorder.Sample(e.since(s.Time), s, fresh)
 	}
 	e.seen.last = *s
 }
@@ -92,7 +92,7 @@ func (e *End) tracer(host netip.Addr) stack.Tap {
 	var r result.Segment
 	return sim.NewTracer(owns, func(s *sim.Segment) {
 		r = simulation.Segment(e.since(s.Time), s)
-		e.seen.tape.Segment(&r)
+		e.seen.recorder.Segment(&r)
 	}).Tap
 }
 
@@ -102,8 +102,8 @@ func (e *End) Got(p []byte) {
 		return
 	}
 	right := sim.Check(p, e.seen.received)
-	if right < len(p) && e.seen.damaged == "" {
-		e.seen.damaged = fmt.Sprintf("byte %d arrived damaged", e.seen.received+uint64(right))
+	if right < len(p) && e.seen.corrupted == "" {
+		e.seen.corrupted = fmt.Sprintf("byte %d arrived corrupted", e.seen.received+uint64(right))
 	}
 	e.Count(len(p))
 }
@@ -117,7 +117,7 @@ func (e *End) Count(n int) {
 	e.seen.received += uint64(n)
 	e.seen.progress = now
 	if e.Start.Record {
-		e.seen.tape.Got(now, e.seen.received)
+		e.seen.recorder.Got(now, e.seen.received)
 	}
 }
 
@@ -143,7 +143,7 @@ func (e *End) Finish(finished bool, note string) { e.seen.finished, e.seen.note 
 
 func (e *End) ended(ctx context.Context, err error) {
 	select {
-	case <-e.gone:
+	case <-e.started:
 	default: // the run has not begun
 		if err != nil {
 			e.fail(err)
@@ -192,13 +192,13 @@ func (e *End) report() {
 	}
 	if e.Start.Record {
 		var r result.FlowRecord
-		d.Thinned = e.seen.tape.Fill(&r)
+		d.Thinned = e.seen.recorder.Fill(&r)
 		d.MSS, d.Own = r.MSS, r.Own
-		sayRows(e.say, "samples", 0, r.Samples, r.Own...)
-		sayRows(e.say, "segments", 0, r.Segments)
-		sayRows(e.say, "progress", 0, r.Progress)
+		sendRows(e.out, "samples", 0, r.Samples, r.Own...)
+		sendRows(e.out, "segments", 0, r.Segments)
+		sendRows(e.out, "progress", 0, r.Progress)
 	}
-	e.say.send(&Message{Type: "done", Done: d})
+	e.out.send(&Message{Type: "done", Done: d})
 }
 
 func (e *End) reportSender(over time.Duration, v result.Values) {
@@ -209,9 +209,9 @@ func (e *End) reportSender(over time.Duration, v result.Values) {
 		return // no connection has a sample
 	}
 	if end := e.instant(seconds(e.Start.Warmup)); !e.seen.warm && until > end {
-		e.seen.view.Warm(end)
+		e.seen.stats.EndWarmup(end)
 	}
-	e.seen.view.Result(until, v)
+	e.seen.stats.Result(until, v)
 	v[result.Retransmits] = float64(e.seen.last.TotalRetrans)
 	v[result.Timeouts] = float64(e.seen.last.TotalRTO)
 	v[result.Recoveries] = float64(e.seen.last.FastRecoveries)
@@ -241,8 +241,8 @@ func (e *End) outcome() (bool, string) {
 	switch {
 	case e.seen.finished != nil:
 		return *e.seen.finished, e.seen.note
-	case e.seen.damaged != "":
-		return false, e.seen.damaged
+	case e.seen.corrupted != "":
+		return false, e.seen.corrupted
 	case e.seen.completed > 0:
 		return true, ""
 	case e.seen.err == nil && (e.Start.Role == Sender || e.Start.Size == 0):

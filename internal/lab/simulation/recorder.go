@@ -21,13 +21,13 @@ const (
 	minRows     = 1 << 9
 )
 
-// FlowTape records a flow.
-type FlowTape struct {
+// FlowRecorder records a flow.
+type FlowRecorder struct {
 	samples        thinner[result.Sample]
 	sent, received thinner[result.Segment]
 	points         thinner[result.Point]
 	mss            int
-	threshold      bool   // the first slow start has a threshold
+	threshold      bool   // the first slow start ends at ssthresh
 	unset          int    // value of ssthresh that stands for "not set"
 	rows           uint64 // total number of rows so far
 	ownNames       []string
@@ -37,17 +37,17 @@ type FlowTape struct {
 	point  result.Point
 }
 
-// NewFlowTape returns a tape for one of n flows. threshold is set if its first slow start ends at
-// ssthresh.
-func NewFlowTape(n int, threshold bool) *FlowTape {
+// NewFlowRecorder returns a recorder for one of n flows. threshold is set if its first slow start
+// ends at ssthresh.
+func NewFlowRecorder(n int, threshold bool) *FlowRecorder {
 	share := func(most int) int { return max(most/n, minRows) }
-	way := thinner[result.Segment]{limit: share(MaxSegments / 2), merge: mergeSegments}
-	return &FlowTape{
+	segments := thinner[result.Segment]{limit: share(MaxSegments / 2), merge: mergeSegments}
+	return &FlowRecorder{
 		threshold: threshold,
 		samples: thinner[result.Sample]{
 			limit: share(MaxSamples), merge: mergeSamples, same: sameInstant,
 		},
-		sent: way, received: way,
+		sent: segments, received: segments,
 		points: thinner[result.Point]{
 			limit: share(MaxPoints),
 			merge: func(a, b *result.Point) bool { *a = *b; return true },
@@ -55,15 +55,15 @@ func NewFlowTape(n int, threshold bool) *FlowTape {
 	}
 }
 
-func (f *FlowTape) place() uint64 {
+func (f *FlowRecorder) place() uint64 {
 	f.rows++
 	return f.rows
 }
 
 // Sample records a sample of the sender's TCP. fresh means that the sample has a new round-trip
 // measurement.
-func (f *FlowTape) Sample(at time.Duration, s *tcp.Info, fresh bool) {
-	f.SendMSS(s.SndMSS)
+func (f *FlowRecorder) Sample(at time.Duration, s *tcp.Info, fresh bool) {
+	f.SetMSS(s.SndMSS)
 	r := &f.sample
 	*r = result.Sample{
 		At: at, Cwnd: s.SndCwnd, Ssthresh: s.SndSsthresh, SRTT: s.RTT, RTTVar: s.RTTVar,
@@ -87,8 +87,8 @@ func (f *FlowTape) Sample(at time.Duration, s *tcp.Info, fresh bool) {
 	f.Row(r)
 }
 
-// Own records a number of a script. Each later sample contains it.
-func (f *FlowTape) Own(name string, value float64) {
+// Own records the value of a script's variable. Each later sample contains it.
+func (f *FlowRecorder) Own(name string, value float64) {
 	i := slices.Index(f.ownNames, name)
 	if i < 0 {
 		i = len(f.ownNames)
@@ -98,10 +98,10 @@ func (f *FlowTape) Own(name string, value float64) {
 }
 
 // SendMSS sets the sender's MSS.
-func (f *FlowTape) SendMSS(bytes int) { f.mss = max(f.mss, bytes) }
+func (f *FlowRecorder) SetMSS(bytes int) { f.mss = max(f.mss, bytes) }
 
-// Row records a complete row.
-func (f *FlowTape) Row(r *result.Sample) { f.samples.add(r, f.place()) }
+// Row records a complete sample.
+func (f *FlowRecorder) Row(r *result.Sample) { f.samples.add(r, f.place()) }
 
 // mergeSamples drops the earlier of two samples, unless it has an event.
 func mergeSamples(a, b *result.Sample) bool {
@@ -115,17 +115,17 @@ func mergeSamples(a, b *result.Sample) bool {
 	return true
 }
 
-// sameInstant reports whether the later of two samples suffices: an acknowledgment, and the state
-// after sending in response.
+// sameInstant reports whether the later of two samples suffices, because they are the state after
+// an acknowledgment and the state after the segments sent in response.
 func sameInstant(a, b *result.Sample) bool { return a.At == b.At && (a.RTT == 0 || b.RTT == 0) }
 
 // Segment records a segment at the sender.
-func (f *FlowTape) Segment(r *result.Segment) {
-	way := &f.sent
+func (f *FlowRecorder) Segment(r *result.Segment) {
+	segments := &f.sent
 	if r.Received {
-		way = &f.received
+		segments = &f.received
 	}
-	way.add(r, f.place())
+	segments.add(r, f.place())
 }
 
 // mergeSegments merges two contiguous segments, and drops an acknowledgment that the next one
@@ -150,16 +150,16 @@ func mergeSegments(a, b *result.Segment) bool {
 }
 
 // Got records data that the receiving application has read.
-func (f *FlowTape) Got(at time.Duration, bytes uint64) {
+func (f *FlowRecorder) Got(at time.Duration, bytes uint64) {
 	f.point = result.Point{At: at, Value: float64(bytes)}
 	f.points.add(&f.point, f.place())
 }
 
 // Fill fills in the recorded rows, and reports whether they were thinned.
-func (f *FlowTape) Fill(r *result.FlowRecord) (thinned bool) {
+func (f *FlowRecorder) Fill(r *result.FlowRecord) (thinned bool) {
 	r.MSS, r.Own = f.mss, f.ownNames
-	r.Samples, r.Progress = together(&f.samples), together(&f.points)
-	r.Segments = together(&f.sent, &f.received)
+	r.Samples, r.Progress = mergeRows(&f.samples), mergeRows(&f.points)
+	r.Segments = mergeRows(&f.sent, &f.received)
 	return f.samples.stride+f.sent.stride+f.received.stride+f.points.stride > 0
 }
 
@@ -169,36 +169,36 @@ func Thinned() string {
 		"the run", MaxSamples, MaxSegments, MaxPoints)
 }
 
-// linkTape records a direction of the bottleneck: arrivals and departures of each flow and of other
-// packets, and rare events.
-type linkTape struct {
-	come, leave []*thinner[result.LinkEvent] // indexed by flow, from -1
-	chances     thinner[result.LinkEvent]
-	other       thinner[result.LinkEvent]
-	rows        uint64
+// linkRecorder records a direction of the bottleneck: arrivals and departures of each flow and of
+// other packets, and rare events.
+type linkRecorder struct {
+	arrivals, departures []*thinner[result.LinkEvent] // indexed by flow, from -1
+	opportunities        thinner[result.LinkEvent]
+	other                thinner[result.LinkEvent]
+	rows                 uint64
 }
 
-func newLinkTape(n int) *linkTape {
+func newLinkRecorder(n int) *linkRecorder {
 	list := func(limit int) thinner[result.LinkEvent] {
 		return thinner[result.LinkEvent]{limit: max(limit, minRows), merge: mergeEvents}
 	}
-	t := &linkTape{chances: list(MaxEvents / 2), other: list(MaxEvents)}
+	t := &linkRecorder{opportunities: list(MaxEvents / 2), other: list(MaxEvents)}
 	for range n + 1 {
-		come, leave := list(MaxEvents/n/2), list(MaxEvents/n/2)
-		t.come, t.leave = append(t.come, &come), append(t.leave, &leave)
+		arrivals, departures := list(MaxEvents/n/2), list(MaxEvents/n/2)
+		t.arrivals, t.departures = append(t.arrivals, &arrivals), append(t.departures, &departures)
 	}
 	return t
 }
 
-func (t *linkTape) add(e *result.LinkEvent) {
+func (t *linkRecorder) add(e *result.LinkEvent) {
 	t.rows++
 	switch e.Kind {
 	case result.Arrival:
-		t.come[e.Flow+1].add(e, t.rows)
+		t.arrivals[e.Flow+1].add(e, t.rows)
 	case result.Departure:
-		t.leave[e.Flow+1].add(e, t.rows)
+		t.departures[e.Flow+1].add(e, t.rows)
 	case result.Opportunity:
-		t.chances.add(e, t.rows)
+		t.opportunities.add(e, t.rows)
 	case result.Drop, result.Marked:
 		t.other.add(e, t.rows)
 	}
@@ -206,13 +206,13 @@ func (t *linkTape) add(e *result.LinkEvent) {
 
 // events returns all events. It also returns the largest number of packets that one event stands
 // for.
-func (t *linkTape) events() (all []result.LinkEvent, most uint64) {
-	lists := append([]*thinner[result.LinkEvent]{&t.chances, &t.other}, t.come...)
-	lists = append(lists, t.leave...)
+func (t *linkRecorder) events() (all []result.LinkEvent, most uint64) {
+	lists := append([]*thinner[result.LinkEvent]{&t.opportunities, &t.other}, t.arrivals...)
+	lists = append(lists, t.departures...)
 	for _, l := range lists {
 		most = max(most, l.stride)
 	}
-	return together(lists...), most
+	return mergeRows(lists...), most
 }
 
 // mergeEvents merges two events: it adds their bytes and keeps the longer wait. It does not merge
