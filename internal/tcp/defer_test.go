@@ -207,7 +207,7 @@ func TestDeferredSYNsAreBounded(t *testing.T) {
 }
 
 // RFC 6191 §2: a new SYN ends the TIME-WAIT of a connection that Catch accepted, too.
-func TestACaughtSYNEndsTimeWait(t *testing.T) {
+func TestCaughtSYNEndsTimeWait(t *testing.T) {
 	s := newScript(t, Config{})
 	s.h.Catch(5)
 	s.send(SYN, 0, 0, 0)

@@ -48,7 +48,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 	}
 }
 
-func TestAHalfOpenConnectionFitsItsSizeClass(t *testing.T) {
+func TestHalfOpenConnectionFitsItsSizeClass(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(halfOpen{}), uintptr(176))
 }
 

@@ -188,7 +188,7 @@ func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
 
 // A connection attempt lasts longer than a router's restart, with the RTOs of .lnx files and with
 // the RTOs of Linux.
-func TestAConnectionRequestOutlastsAnOutage(t *testing.T) {
+func TestConnectOutlastsAnOutage(t *testing.T) {
 	for _, row := range []struct {
 		min, initial, most, lasts time.Duration
 	}{

@@ -42,9 +42,9 @@ func (p *pipe) silence(d time.Duration) {
 	p.drain()
 }
 
-// TestANewConnectionIsIdle checks that a connection after the handshake has neither send and
-// receive state nor a controller.
-func TestANewConnectionIsIdle(t *testing.T) {
+// TestNewConnectionIsIdle checks that a connection after the handshake has neither send and receive
+// state nor a controller.
+func TestNewConnectionIsIdle(t *testing.T) {
 	p := newPipe(t, Config{})
 	for _, c := range []*Conn{p.a, p.b} {
 		verifyIdle(t, c)
@@ -56,10 +56,10 @@ func TestANewConnectionIsIdle(t *testing.T) {
 	}
 }
 
-// TestASilentConnectionBecomesIdle checks that a connection frees its send and receive state one
+// TestSilentConnectionBecomesIdle checks that a connection frees its send and receive state one
 // second after its last data, keeps its path estimates and counters, and reuses freed state when it
 // sends again.
-func TestASilentConnectionBecomesIdle(t *testing.T) {
+func TestSilentConnectionBecomesIdle(t *testing.T) {
 	p := newPipe(t, Config{})
 	p.carry(100_000)
 	require.False(t, isIdle(p.a))

@@ -156,9 +156,9 @@ func TestOnSegmentLost(t *testing.T) {
 	assert.Equal(t, 2000, h.last().LostSince)
 }
 
-// TestATimedController checks that a controller's timer expires on time, even on an idle
-// connection, but not after another controller has replaced it or the connection has closed.
-func TestATimedController(t *testing.T) {
+// TestTimedController checks that a controller's timer expires on time, even on an idle connection,
+// but not after another controller has replaced it or the connection has closed.
+func TestTimedController(t *testing.T) {
 	s := flight(t, 4, fullOptions, Config{})
 	c := &clocked{recorder: recordCalls(s), at: s.now.Add(5 * time.Millisecond), again: 20 * time.Millisecond}
 	s.govern(c)

@@ -8,7 +8,7 @@ import (
 
 // RFC 5681 §3.1: in slow start the window grows by all acknowledged data, even if several
 // acknowledgments arrive together and nothing is sent between them.
-func TestAcknowledgmentsThatComeTogetherGrowTheWindow(t *testing.T) {
+func TestBatchedAcknowledgmentsGrowTheWindow(t *testing.T) {
 	for _, each := range []int{20, 10, 5, 2} {
 		s := flight(t, 20, fullOptions, Config{})
 		for i := each; i <= 20; i += each {
@@ -20,7 +20,7 @@ func TestAcknowledgmentsThatComeTogetherGrowTheWindow(t *testing.T) {
 
 // RFC 5681 §3.1: half of FlightSize is half of the data that the path carried, even if the
 // acknowledgments of the data before a hole and the duplicates after it arrive together.
-func TestFlightSizeOfAcknowledgmentsThatComeTogether(t *testing.T) {
+func TestFlightSizeOfBatchedAcknowledgments(t *testing.T) {
 	for _, recovery := range []string{"newreno", "sack", "gbn"} {
 		cfg := Config{}
 		cfg.Recovery.Strategy = recovery

@@ -44,7 +44,7 @@ func TestParseHeader(t *testing.T) {
 	assert.Equal(t, SACKBlock{0x5000, 0x6000}, h.Options.SACK[1])
 }
 
-func TestParseHeaderRefuses(t *testing.T) {
+func TestParseHeaderRejects(t *testing.T) {
 	good := "0050c3a6000010002000200060100010000000000"
 	for name, s := range map[string]string{
 		"nothing":           "",

@@ -11,6 +11,6 @@ import (
 // of its size classes ends at 1024: a larger Conn takes 128 bytes more per connection. Fields that
 // few connections need belong in lasting or behind a pointer. Fields that only busy ones need
 // belong in outstanding.
-func TestAConnectionFitsItsSizeClass(t *testing.T) {
+func TestConnectionFitsItsSizeClass(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(Conn{}), uintptr(1024-8))
 }

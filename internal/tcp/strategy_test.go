@@ -34,7 +34,7 @@ func TestRecoveryIsChosen(t *testing.T) {
 	require.Error(t, s.h.SetKnobs(k))
 }
 
-func TestReceiverReportsWhateverItsOwnRecovery(t *testing.T) {
+func TestReceiverSendsSACKWithAnyStrategy(t *testing.T) {
 	s := opened(t, using("gbn"))
 	s.send(ACK, 1001, 1, 1000)
 	a := s.expect(ACK, 1, 1, 0)

@@ -12,7 +12,7 @@ import (
 
 var seeds = flag.Int("seeds", 0, "seeds for the random worlds; 0: some hundred")
 
-// course is the family's configuration with an RTO of a millisecond.
+// course is the course nodes' configuration with an RTO of a millisecond.
 func course() Config {
 	return Config{Knobs: Knobs{
 		Recovery: Recovery{RTOMin: time.Millisecond, RTOMax: 5 * time.Second, RTOInitial: 50 * time.Millisecond},

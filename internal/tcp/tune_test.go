@@ -42,7 +42,7 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 }
 
 // A window that only fills queues is bounded. A window that fills a path is not.
-func TestTheReceiveBufferOfANearPeerIsSmaller(t *testing.T) {
+func TestReceiveBufferOfANearPeerIsSmaller(t *testing.T) {
 	for delay, want := range map[time.Duration]int{
 		100 * time.Microsecond: 1 << 20, 5 * time.Millisecond: 6 << 20,
 	} {
@@ -54,9 +54,9 @@ func TestTheReceiveBufferOfANearPeerIsSmaller(t *testing.T) {
 	}
 }
 
-// TestBuffersOfASlowReaderStay checks that the receive buffer does not grow if the application does
-// not read.
-func TestBuffersOfASlowReaderStay(t *testing.T) {
+// TestBuffersOfASlowReaderKeepTheirSize checks that the receive buffer does not grow if the
+// application does not read.
+func TestBuffersOfASlowReaderKeepTheirSize(t *testing.T) {
 	w := newWorld(t, 1, wire{delay: 20 * time.Millisecond}, Config{})
 	a, b := w.connect()
 	s := newStream(a, b, 1<<20)
@@ -66,7 +66,7 @@ func TestBuffersOfASlowReaderStay(t *testing.T) {
 	assert.Equal(t, 256<<10, recv)
 }
 
-func TestBuffersThatWereSetStay(t *testing.T) {
+func TestSetBuffersKeepTheirSize(t *testing.T) {
 	w := newWorld(t, 1, wire{delay: 20 * time.Millisecond}, Config{
 		Buffers: Buffers{Recv: 100_000, Send: 90_000},
 	})

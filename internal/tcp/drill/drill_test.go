@@ -157,7 +157,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestHead(t *testing.T) {
+func TestScriptHead(t *testing.T) {
 	const socket = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n"
 	for _, c := range []struct{ text, want string }{
 		{"--tolerance_usecs=10000\n--mtu=1400\n--ip_version=ipv4\n--local_ip=10.0.0.1\n", ""},

@@ -334,8 +334,8 @@ func TestIdle(t *testing.T) {
 	assert.Equal(t, uint64(1), v.Info().WindowProbes)
 }
 
-// TestAShortRateSample checks that an interval below the minimum round trip gives no rate sample.
-func TestAShortRateSample(t *testing.T) {
+// TestShortRateSample checks that an interval below the minimum round trip gives no rate sample.
+func TestShortRateSample(t *testing.T) {
 	var q sentQueue
 	s := rateSample{sentAt: start, since: start.Add(-9 * time.Millisecond)}
 	q.delivered = 1000

@@ -180,8 +180,8 @@ func TestPrintIsBounded(t *testing.T) {
 	assert.Equal(t, "print: more than 10000 lines; the rest is dropped", lines[10_000])
 }
 
-// TestTheTutorial checks that each of the tutorial's scripts compiles and is short.
-func TestTheTutorial(t *testing.T) {
+// TestTutorialScripts checks that each of the tutorial's scripts compiles and is short.
+func TestTutorialScripts(t *testing.T) {
 	files, err := filepath.Glob("../../../tutorial/*.star")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 4)

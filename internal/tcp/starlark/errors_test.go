@@ -239,7 +239,7 @@ def on_ack(state, ack):
   my.star:6:14: in halve`, got)
 }
 
-func TestAFailedRunIsInert(t *testing.T) {
+func TestFailedRunIsInert(t *testing.T) {
 	var failed []error
 	run := compile(t, whole("def on_ack(state, ack):\n  return -1 if ack.mss == 9 else 5000")).Begin(
 		starlark.Hooks{Failed: func(err error) { failed = append(failed, err) }})

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// deviations are the ways in which the family's nodes deviate from the RFC, as captures show.
+// deviations are the ways in which course nodes deviate from the RFC, as captures show.
 type deviations struct {
 	finWithoutACK bool // the FIN has no ACK flag
 	bareFINs      int  // how often the peer retransmits its FIN, even after an answer
@@ -20,7 +20,7 @@ type deviations struct {
 	mss           int
 }
 
-// plainPeer is a small TCP like the family's: no options, one ACK per segment, go-back-N with a
+// plainPeer is a small TCP like a course node's: no options, one ACK per segment, go-back-N with a
 // fixed timeout, a window of 65535, and no resets.
 type plainPeer struct {
 	m                       deviations
@@ -130,9 +130,9 @@ func (p *plainPeer) act(now clock.Time) {
 	}
 }
 
-// TestFamily moves a file in both directions between a host and each kind of peer over a lossy
+// TestCourseNodes moves a file in both directions between a host and each kind of peer over a lossy
 // link, and checks that both sides close.
-func TestFamily(t *testing.T) {
+func TestCourseNodes(t *testing.T) {
 	for name, m := range map[string]deviations{
 		"clean":             {synWindow: 65535},
 		"FIN without ACK":   {synWindow: 65535, finWithoutACK: true, ackStorm: 60000},
@@ -143,13 +143,13 @@ func TestFamily(t *testing.T) {
 	} {
 		for _, active := range []bool{true, false} {
 			for seed := range uint64(3) {
-				family(t, name, m, active, seed)
+				transferWithCourseNode(t, name, m, active, seed)
 			}
 		}
 	}
 }
 
-func family(t *testing.T, name string, m deviations, active bool, seed uint64) {
+func transferWithCourseNode(t *testing.T, name string, m deviations, active bool, seed uint64) {
 	t.Helper()
 	const size = 200000
 	s := newScript(t, course())
@@ -244,8 +244,8 @@ func family(t *testing.T, name string, m deviations, active bool, seed uint64) {
 	assert.Less(t, answers, 8000, "%s: a storm must not be answered with a storm", name)
 }
 
-// TestSilentPeer checks that connecting and sending time out if the peer never answers. The
-// family's nodes send no resets.
+// TestSilentPeer checks that connecting and sending time out if the peer never answers. The course
+// nodes send no resets.
 func TestSilentPeer(t *testing.T) {
 	s := newScript(t, course())
 	s.connect()
