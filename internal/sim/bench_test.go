@@ -33,12 +33,12 @@ const (
 
 // bottleneck is the shared link: its delay is a quarter of the round trip in each direction, and
 // its queue holds one bandwidth-delay product.
-func (c *cell) bottleneck() sim.Wire {
+func (c *cell) bottleneck() sim.LinkConfig {
 	delay := cellRTT / 4
 	if c.line {
 		delay = cellRTT / 2
 	}
-	wire := sim.Wire{
+	wire := sim.LinkConfig{
 		AB: netem.Config{
 			Rate: c.rate, Delay: delay,
 			Queue: netem.DropTail{Bytes: int(float64(c.rate) / 8 * cellRTT.Seconds())},
@@ -63,7 +63,7 @@ func (c *cell) world(tb testing.TB, seed uint64) (*sim.World, []*sim.Bulk) {
 	tb.Helper()
 	if c.line {
 		l, err := sim.NewLine(seed, sim.LineConfig{
-			Left: c.tcp(), Right: c.tcp(), Wires: []sim.Wire{c.bottleneck()},
+			Left: c.tcp(), Right: c.tcp(), Links: []sim.LinkConfig{c.bottleneck()},
 		})
 		require.NoError(tb, err)
 		var apps []*sim.Bulk

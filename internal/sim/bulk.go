@@ -8,10 +8,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Bulk is an application that sends a number of bytes of the pattern and checks that the bytes it
+// Bulk is an application that sends a number of bytes of the pattern, and checks that the bytes it
 // receives are the pattern. It closes its side when it has sent all, and the connection when both
-// sides are closed. The fields before Sent configure it; the zero value receives as fast as it can
-// and sends nothing.
+// sides are closed. The fields before Sent configure it. The zero value sends nothing, and receives
+// as fast as it can.
 type Bulk struct {
 	// Send is the number of bytes to send.
 	Send uint64
@@ -22,13 +22,13 @@ type Bulk struct {
 	MaxWrite, MaxRead int
 	// MaxPause is the maximum of the random pause after each write and read. Zero: no pauses.
 	MaxPause time.Duration
-	// Lazy is the probability that the application reads data that has arrived only after the next
+	// Lazy is the probability that the application leaves data unread until the end of the next
 	// pause. It has no effect without pauses.
 	Lazy float64
 	// KeepOpen leaves the sending side open after all data is sent.
 	KeepOpen bool
-	// Leave says how the application ends the connection early: once it is established and After
-	// bytes have been sent and received.
+	// Leave says how the application ends the connection early, once the connection is established
+	// and After bytes have been sent and received.
 	Leave Leave
 	After uint64
 
@@ -46,11 +46,11 @@ type Bulk struct {
 	// Finished is the time when both sides were closed, or when the connection ended.
 	Finished clock.Time
 
-	random    *rand.Rand
-	next      clock.Time // time of the next piece
-	ended     bool       // the sending side is closed
-	deaf      bool       // the application reads no more
-	abandoned bool       // the application has closed the connection
+	random     *rand.Rand
+	next       clock.Time // time of the next piece
+	ended      bool       // the sending side is closed
+	readClosed bool       // the application reads no more
+	abandoned  bool       // the application has closed the connection
 }
 
 // Leave is a way to end a connection early.
@@ -64,10 +64,10 @@ const (
 	LeaveClose
 	// LeaveAbort resets the connection.
 	LeaveAbort
-	// LeaveDeaf stops reading, but continues to send.
-	LeaveDeaf
-	// LeaveMute stops sending, but continues to read.
-	LeaveMute
+	// LeaveCloseRead stops reading, but continues to send.
+	LeaveCloseRead
+	// LeaveCloseWrite stops sending, but continues to read.
+	LeaveCloseWrite
 )
 
 // Turn implements App.
@@ -151,7 +151,7 @@ func (b *Bulk) write(c *Conn) bool {
 }
 
 func (b *Bulk) read(c *Conn) bool {
-	if b.abandoned || b.deaf || b.Wrong {
+	if b.abandoned || b.readClosed || b.Wrong {
 		return false
 	}
 	n := b.size(min(c.TCP().Rx().Len(), PatternRun), b.MaxRead)
@@ -186,10 +186,10 @@ func (b *Bulk) leave(c *Conn) {
 	case LeaveAbort:
 		b.abandoned = true
 		c.Abort()
-	case LeaveDeaf:
-		b.deaf = true
+	case LeaveCloseRead:
+		b.readClosed = true
 		c.CloseRead()
-	case LeaveMute:
+	case LeaveCloseWrite:
 		b.ended = true
 		c.CloseWrite()
 	case Stay:
@@ -197,7 +197,7 @@ func (b *Bulk) leave(c *Conn) {
 }
 
 func (b *Bulk) finish(now clock.Time, c *Conn) {
-	if b.abandoned || !b.ended || !b.EOF && !(b.deaf && c.TCP().ReadDone()) {
+	if b.abandoned || !b.ended || !b.EOF && !(b.readClosed && c.TCP().ReadDone()) {
 		return
 	}
 	b.abandoned = true

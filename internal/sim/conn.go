@@ -113,4 +113,4 @@ func (c *Conn) Abort() { c.tcp.Abort(c.host.world.now) }
 
 // Wake sets the connection's only alarm, which calls its application's Turn. clock.Never cancels
 // it.
-func (c *Conn) Wake(at clock.Time) { c.host.world.agenda.set(&c.actor, at) }
+func (c *Conn) Wake(at clock.Time) { c.host.world.eventQueue.set(&c.actor, at) }

@@ -8,9 +8,10 @@
 // has its own random stream, which is named after the component (or the two ends of a link). So a
 // new component or another algorithm does not change the random draws of the others.
 //
-// world.go has the loop, agenda.go its queue, host.go a stack with its connections, wire.go the
-// links, conn.go an application's connection, udp.go its UDP socket, bulk.go an application that
-// sends a pattern in both directions and checks every byte, line.go ready-made worlds. log.go
-// computes the Hash of a run, tap.go captures a host's packets as pcapng, trace.go records its TCP
-// segments with stream offsets, and Conn.SetProbe samples the state of a connection.
+// world.go has the loop, queue.go its event queue, host.go a stack with its connections, link.go
+// the links, conn.go an application's connection, udp.go its UDP socket, bulk.go an application
+// that sends a pattern in both directions and checks every byte, line.go ready-made worlds.
+// digest.go computes the Hash of a run, tap.go captures a host's packets as pcapng, trace.go
+// records its TCP segments with stream offsets, and Conn.SetProbe samples the state of a
+// connection.
 package sim

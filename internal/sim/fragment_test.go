@@ -19,9 +19,9 @@ import (
 // narrowing returns a line over three routers. Each link's MTU is smaller than the one before.
 func narrowing(t *testing.T, seed uint64, c netem.Config) *sim.Line {
 	t.Helper()
-	wire := func(mtu int) sim.Wire { return sim.Wire{AB: c, BA: c, MTU: mtu} }
+	wire := func(mtu int) sim.LinkConfig { return sim.LinkConfig{AB: c, BA: c, MTU: mtu} }
 	l, err := sim.NewLine(seed, sim.LineConfig{
-		Routers: 3, Wires: []sim.Wire{wire(1400), wire(576), wire(68), wire(1400)},
+		Routers: 3, Links: []sim.LinkConfig{wire(1400), wire(576), wire(68), wire(1400)},
 	})
 	require.NoError(t, err)
 	return l
@@ -36,9 +36,9 @@ func numbered(i int) []byte {
 	return p
 }
 
-// deluge sends datagrams over the line in both directions. It checks that each datagram arrives as
+// sendAll sends datagrams over the line in both directions. It checks that each datagram arrives as
 // sent, and returns how many arrived.
-func deluge(t *testing.T, l *sim.Line, datagrams int) (arrived int) {
+func sendAll(t *testing.T, l *sim.Line, datagrams int) (arrived int) {
 	t.Helper()
 	right, err := l.Right.Stack().Datagrams().Bind(l.Address(53))
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func deluge(t *testing.T, l *sim.Line, datagrams int) (arrived int) {
 			k := int(binary.BigEndian.Uint32(p) >> 16)
 			require.True(t, bytes.Equal(numbered(k), p[:r.Len]), "datagram %d", k)
 			require.LessOrEqual(t, k, i)
-			require.False(t, got[k], "datagram %d comes twice", k)
+			require.False(t, got[k], "datagram %d arrived twice", k)
 			got[k] = true
 			arrived++
 		}
@@ -93,14 +93,14 @@ func TestLongDatagramsOverThreeRouters(t *testing.T) {
 		Duplicate: 0.05,
 	})
 	const datagrams = 40
-	assert.Equal(t, datagrams, deluge(t, l, datagrams))
+	assert.Equal(t, datagrams, sendAll(t, l, datagrams))
 	for _, r := range l.Routers {
-		assert.Zero(t, r.Stack().Fragments().Fragments, "RFC 1812 §5.2.6: not on the way")
+		assert.Zero(t, r.Stack().Fragments().Fragments, "RFC 1812 §5.2.6: no reassembly")
 	}
 	duplicates := l.Left.Stack().Fragments().Duplicates + l.Right.Stack().Fragments().Duplicates
 	assert.Greater(t, duplicates, uint64(1000))
 
-	t.Log("# late duplicates start a datagram that is never completed, and time out")
+	// Late duplicates start a datagram that is never completed. They time out.
 	l.Run(time.Minute)
 	bytes, timedOut := held(l)
 	assert.Zero(t, bytes)
@@ -108,14 +108,14 @@ func TestLongDatagramsOverThreeRouters(t *testing.T) {
 }
 
 // A lost, truncated or corrupted fragment loses its datagram, and no wrong datagram arrives.
-func TestLongDatagramsOverWiresThatLose(t *testing.T) {
+func TestLongDatagramsOverLossyLinks(t *testing.T) {
 	l := narrowing(t, 12, netem.Config{
 		Delay: time.Millisecond, Jitter: netem.UniformJitter(900 * time.Microsecond), Overtaking: true,
 		Duplicate: 0.01, Truncate: 1e-4, Corrupt: netem.Corrupt{Share: 1e-4},
 		Loss: netem.UniformLoss(1e-4),
 	})
 	const datagrams = 100
-	arrived := deluge(t, l, datagrams)
+	arrived := sendAll(t, l, datagrams)
 	assert.Greater(t, arrived, datagrams/4)
 	assert.Less(t, arrived, datagrams)
 	l.Run(time.Minute) // the ICMP errors about incomplete datagrams are fragmented, too

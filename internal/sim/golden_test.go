@@ -42,7 +42,7 @@ func goldenWorlds() []goldenWorld {
 		all = append(all, goldenWorld{"line " + recovery, func(t *testing.T, seed uint64) *sim.World {
 			cfg := tcp.Config{Knobs: tcp.Knobs{Recovery: tcp.Recovery{Congestion: "reno", Strategy: recovery}}}
 			return move(t, seed, sim.LineConfig{
-				Left: cfg, Right: cfg, Wires: []sim.Wire{both(netem.Config{
+				Left: cfg, Right: cfg, Links: []sim.LinkConfig{both(netem.Config{
 					Rate: netem.BitsPerSecond(10e6), Queue: netem.DropTail{Packets: 30},
 					Delay: 10 * time.Millisecond, Loss: netem.Bursts(0.01, 3),
 				})},
@@ -58,20 +58,20 @@ func goldenWorlds() []goldenWorld {
 	return append(all,
 		goldenWorld{"line wild", func(t *testing.T, seed uint64) *sim.World {
 			return move(t, seed, sim.LineConfig{
-				Routers: 1, Wires: []sim.Wire{both(wild)},
+				Routers: 1, Links: []sim.LinkConfig{both(wild)},
 			}, 400_000, 50_000).World
 		}},
 		goldenWorld{"line fragments", func(t *testing.T, seed uint64) *sim.World {
-			narrow := sim.Wire{
+			narrow := sim.LinkConfig{
 				AB: netem.Config{Delay: time.Millisecond}, BA: netem.Config{Delay: time.Millisecond}, MTU: 300,
 			}
-			return move(t, seed, sim.LineConfig{Routers: 1, Wires: []sim.Wire{narrow}},
+			return move(t, seed, sim.LineConfig{Routers: 1, Links: []sim.LinkConfig{narrow}},
 				50_000, 50_000).World
 		}},
 		goldenWorld{"line rip", func(t *testing.T, seed uint64) *sim.World {
 			l, err := sim.NewLine(seed, sim.LineConfig{
 				Routers: 3, RIP: &rip.Config{},
-				Wires: []sim.Wire{both(netem.Config{Delay: time.Millisecond})},
+				Links: []sim.LinkConfig{both(netem.Config{Delay: time.Millisecond})},
 			})
 			require.NoError(t, err)
 			l.Run(20 * time.Second)
@@ -100,5 +100,5 @@ func TestGoldenHashes(t *testing.T) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), got.String(), "-update writes the files again")
+	assert.Equal(t, string(want), got.String(), "-update rewrites the file")
 }

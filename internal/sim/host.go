@@ -18,9 +18,9 @@ type Host struct {
 	name     string
 	faces    []capture.Interface // interfaces as the log and captures name them
 	stack    *stack.Stack
-	wires    []*wire // links by interface; nil: not connected
-	limited  []*wire // links with a limit
-	room     []int   // room of each interface between two drains
+	links    []*direction // links by interface; nil: not connected
+	limited  []*direction // links with a limit
+	room     []int        // number of packets that each interface takes now
 	accept   map[*tcp.Listener]func(*Conn) App
 	waiting  []*Socket // sockets that wait for room in the stack, each once
 	settling bool
@@ -51,7 +51,7 @@ func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 		return nil, fmt.Errorf("sim: host %s: %w", name, err)
 	}
 	h := &Host{
-		world: w, name: name, stack: s, wires: make([]*wire, len(cfg.Interfaces)),
+		world: w, name: name, stack: s, links: make([]*direction, len(cfg.Interfaces)),
 		room: make([]int, len(cfg.Interfaces)), accept: map[*tcp.Listener]func(*Conn) App{},
 	}
 	h.acts = h
@@ -69,7 +69,7 @@ func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 	}
 	w.names[name] = true
 	w.hosts = append(w.hosts, h)
-	w.agenda.set(&h.actor, w.now) // makes the world call Output for the first time
+	w.eventQueue.set(&h.actor, w.now) // makes the world call Output for the first time
 	return h, nil
 }
 
@@ -93,7 +93,7 @@ func (h *Host) World() *World { return h.world }
 // Stack returns the host's stack. After a call that may have changed its state, call Settle.
 func (h *Host) Stack() *stack.Stack { return h.stack }
 
-// Settle sends the packets that calls of the stack have queued and notifies applications.
+// Settle sends the packets that calls of the stack have queued, and notifies applications.
 func (h *Host) Settle() { h.settle(h.world.now) }
 
 func (h *Host) act(now clock.Time) {
@@ -101,8 +101,8 @@ func (h *Host) act(now clock.Time) {
 	h.settle(now)
 }
 
-// settle drains the stack and notifies applications until neither has anything new. The same loop
-// handles the calls that applications make in the meantime.
+// settle sends the stack's packets and notifies applications until there are neither packets nor
+// events. It also handles the results of the calls that applications make in the meantime.
 func (h *Host) settle(now clock.Time) {
 	if h.settling {
 		return
@@ -110,19 +110,19 @@ func (h *Host) settle(now clock.Time) {
 	h.settling = true
 	for {
 		h.drain(now)
-		if !h.tell(now) {
+		if !h.notify(now) {
 			break
 		}
 	}
 	h.settling = false
 	due := h.stack.Deadline()
 	for _, v := range h.limited {
-		due = clock.Earliest(due, v.vacant())
+		due = clock.Earliest(due, v.roomAt())
 	}
-	h.world.agenda.set(&h.actor, due)
+	h.world.eventQueue.set(&h.actor, due)
 }
 
-// drain sends the host's packets, or waits until the links with a limit have room.
+// drain sends the host's packets to the links that have room.
 func (h *Host) drain(now clock.Time) {
 	if len(h.limited) > 0 || h.stack.Pending() {
 		h.send(now)
@@ -142,7 +142,7 @@ func (h *Host) send(now clock.Time) {
 		for i := range trains {
 			t := &trains[i]
 			h.room[t.Iface] = room
-			if v := h.wires[t.Iface]; v != nil {
+			if v := h.links[t.Iface]; v != nil {
 				v.send(now, t)
 			}
 		}
@@ -150,24 +150,24 @@ func (h *Host) send(now clock.Time) {
 	}
 }
 
-// tell passes events of TCP and UDP to applications and reports whether there were any.
-func (h *Host) tell(now clock.Time) bool {
+// notify passes events of TCP and UDP to applications, and reports whether there were any.
+func (h *Host) notify(now clock.Time) bool {
 	notified := false
 	for {
 		tc, l, e, ok := h.stack.TCP().NextEvent()
 		if !ok {
-			return h.tellSockets(now) || notified
+			return h.notifySockets(now) || notified
 		}
 		notified = true
 		if l != nil {
-			h.welcome(now, l)
+			h.acceptAll(now, l)
 		} else if c, ok := tc.Owner.(*Conn); ok {
 			c.app.Turn(now, c, e)
 		}
 	}
 }
 
-func (h *Host) welcome(now clock.Time, l *tcp.Listener) {
+func (h *Host) acceptAll(now clock.Time, l *tcp.Listener) {
 	for tc, ok := l.Accept(); ok; tc, ok = l.Accept() {
 		c := h.newConn(tc)
 		c.app = h.accept[l](c)
@@ -175,14 +175,13 @@ func (h *Host) welcome(now clock.Time, l *tcp.Listener) {
 	}
 }
 
-// Listen accepts connections on a port. It calls welcome for the application of each new
-// connection.
-func (h *Host) Listen(port uint16, backlog int, welcome func(*Conn) App) (*tcp.Listener, error) {
+// Listen accepts connections on a port. It calls accept for the application of each new connection.
+func (h *Host) Listen(port uint16, backlog int, accept func(*Conn) App) (*tcp.Listener, error) {
 	l, err := h.stack.TCP().Listen(netip.AddrPortFrom(netip.IPv6Unspecified(), port), backlog)
 	if err != nil {
 		return nil, fmt.Errorf("sim: host %s: %w", h.name, err)
 	}
-	h.accept[l] = welcome
+	h.accept[l] = accept
 	return l, nil
 }
 

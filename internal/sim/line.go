@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Wire describes a link: the impairments of each direction, and the MTU.
-type Wire struct {
+// LinkConfig describes a link: the impairments of each direction, and the MTU.
+type LinkConfig struct {
 	AB, BA netem.Config
 	MTU    int // MTU of the link; 0: stack.DefaultMTU
 }
@@ -23,9 +23,9 @@ type LineConfig struct {
 	Left, Right tcp.Config
 	// Routers is the number of routers between the hosts; 0: the hosts share a link.
 	Routers int
-	// Wires are the links from left to right. If there are too few, the last one is repeated.
-	// Without Wires, links are ideal.
-	Wires []Wire
+	// Links are the links from left to right. If there are too few, the last one is repeated.
+	// Without Links, links are ideal.
+	Links []LinkConfig
 	// RIP makes the routers exchange routes by RIP; nil: static routes. NewLine sets the neighbors,
 	// and for IPv6 it sets the dialect to RIPng.
 	RIP *rip.Config
@@ -50,8 +50,8 @@ func NewLine(seed uint64, cfg LineConfig) (*Line, error) {
 	if cfg.Routers < 0 || cfg.Routers > maxRouters {
 		return nil, fmt.Errorf("sim: %d routers: must be 0 to %d", cfg.Routers, maxRouters)
 	}
-	if len(cfg.Wires) == 0 {
-		cfg.Wires = []Wire{{}}
+	if len(cfg.Links) == 0 {
+		cfg.Links = []LinkConfig{{}}
 	}
 	last := cfg.Routers
 	l := &Line{World: New(seed), address: cfg.end(last, 2).Addr()}
@@ -67,7 +67,7 @@ func NewLine(seed uint64, cfg LineConfig) (*Line, error) {
 			return nil, err
 		}
 		l.Routers = append(l.Routers, r)
-		if err := l.join(at, End{r, 0}, cfg.wire(i-1)); err != nil {
+		if err := l.join(at, End{r, 0}, cfg.link(i-1)); err != nil {
 			return nil, err
 		}
 		at = End{r, 1}
@@ -76,12 +76,12 @@ func NewLine(seed uint64, cfg LineConfig) (*Line, error) {
 	if l.Right, err = l.AddHost("right", right); err != nil {
 		return nil, err
 	}
-	return l, l.join(at, End{l.Right, 0}, cfg.wire(last))
+	return l, l.join(at, End{l.Right, 0}, cfg.link(last))
 }
 
-func (l *Line) join(a, b End, w Wire) error { return l.Connect(a, b, w.AB, w.BA) }
+func (l *Line) join(a, b End, w LinkConfig) error { return l.Connect(a, b, w.AB, w.BA) }
 
-func (c *LineConfig) wire(i int) Wire { return c.Wires[min(i, len(c.Wires)-1)] }
+func (c *LineConfig) link(i int) LinkConfig { return c.Links[min(i, len(c.Links)-1)] }
 
 // end returns the address of an end of the i-th link (1: left, 2: right), and its prefix length.
 func (c *LineConfig) end(i, end int) netip.Prefix {
@@ -93,7 +93,7 @@ func (c *LineConfig) end(i, end int) netip.Prefix {
 }
 
 func (c *LineConfig) face(i, end int) stack.Interface {
-	f := stack.Interface{Name: fmt.Sprintf("if%d", i), MTU: c.wire(i).MTU}
+	f := stack.Interface{Name: fmt.Sprintf("if%d", i), MTU: c.link(i).MTU}
 	if f.Addr = c.end(i, end); c.IPv6 {
 		f.Addr, f.IPv6 = netip.Prefix{}, []netip.Prefix{f.Addr}
 	}

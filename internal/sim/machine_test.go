@@ -21,9 +21,9 @@ import (
 // module is the prefix of this module's import paths.
 const module = "github.com/tidepool-net/tidepool/"
 
-// deciders are the packages that affect packets in a world. They are package sim and its
-// dependencies, the application protocols, scripted controllers, and the player of an experiment.
-// The rest of the laboratory only evaluates results.
+// deciders returns the packages that affect packets in a world. They are package sim and its
+// dependencies, the application protocols, scripted controllers, and internal/lab/simulation. The
+// rest of the laboratory only evaluates results.
 func deciders(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", "./...", "../rcp", "../rdt", "../tcp/starlark",
@@ -44,10 +44,10 @@ func deciders(t *testing.T) []string {
 // corrects.
 var guessed = map[string]bool{"pareto.go": true}
 
-// TestNothingIsRoundedOnceInsteadOfTwice checks that all products are converted to float64
-// explicitly. On arm64 and others, the compiler may otherwise fuse x*y+z into one instruction. Its
-// result can differ in the last bit from that of amd64's two instructions, and then runs differ.
-func TestNothingIsRoundedOnceInsteadOfTwice(t *testing.T) {
+// TestNoFusedMultiplyAdd checks that all products are converted to float64 explicitly. On arm64 and
+// others, the compiler may otherwise fuse x*y+z into one instruction. Its result can differ in the
+// last bit from that of amd64's two instructions, and then runs differ.
+func TestNoFusedMultiplyAdd(t *testing.T) {
 	testenv.NeedLong(t) // builds for another machine, which takes half a minute
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestNothingIsRoundedOnceInsteadOfTwice(t *testing.T) {
 	for _, m := range fused.FindAllStringSubmatch(listing.String(), -1) {
 		path, err := filepath.Rel(root, m[1])
 		if err == nil && !strings.HasPrefix(path, "..") && !guessed[filepath.Base(path)] {
-			t.Errorf("%s:%s: a product and a sum in one: write float64(x*y) + z", path, m[2])
+			t.Errorf("%s:%s: fused multiply-add: write float64(x*y) + z", path, m[2])
 		}
 	}
 }
@@ -73,7 +73,7 @@ var exactMath = regexp.MustCompile(`^(Max|Min)?(U?[Ii]nt|Float)\d*|^(Sqrt|Floor|
 
 // Package math only promises approximate results, which may differ between machines. So code that
 // affects packets uses its exact functions only.
-func TestDecisionsNeedNoInexactMathematics(t *testing.T) {
+func TestOnlyExactMathFunctions(t *testing.T) {
 	require.NotRegexp(t, exactMath, "Cbrt")
 	require.NotRegexp(t, exactMath, "Exp")
 	for _, path := range deciders(t) {

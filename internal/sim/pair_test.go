@@ -12,7 +12,7 @@ import (
 
 // Trials are paired. With one seed, a link loses the same packets by their number, for any
 // algorithm, any number of flows, and any other components in the world.
-func TestTrialsPair(t *testing.T) {
+func TestTrialsArePaired(t *testing.T) {
 	losses := func(c cell, seed uint64) (lost []int, crossed int) {
 		w, _ := c.world(t, seed)
 		// The link is that of the first router, or of the left host.
@@ -52,7 +52,7 @@ func TestTrialsPair(t *testing.T) {
 		if c.loss == 0.01 {
 			assert.Equal(t, upTo(want, common), upTo(got, common), name)
 		} else {
-			assert.Subset(t, upTo(got, common), upTo(want, common), "and others")
+			assert.Subset(t, upTo(got, common), upTo(want, common), name)
 		}
 	}
 	other, _ := losses(cell{flows: 2, congested: "bbr", rate: 20e6, loss: 0.01}, 4)

@@ -25,7 +25,7 @@ func probed(t *testing.T, l *sim.Line, p stack.Prober, done func() bool) {
 
 func TestPingAndTracerouteInVirtualTime(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{
-		Routers: 5, Wires: []sim.Wire{both(netem.Config{Delay: 3 * time.Millisecond})},
+		Routers: 5, Links: []sim.LinkConfig{both(netem.Config{Delay: 3 * time.Millisecond})},
 	})
 	require.NoError(t, err)
 	far := l.Address(0).Addr()
@@ -59,7 +59,7 @@ func TestPingAndTracerouteInVirtualTime(t *testing.T) {
 
 func TestPingMeasuresTheLossOfALine(t *testing.T) {
 	loss := func(seed uint64) int {
-		l, err := sim.NewLine(seed, sim.LineConfig{Wires: []sim.Wire{both(netem.Config{
+		l, err := sim.NewLine(seed, sim.LineConfig{Links: []sim.LinkConfig{both(netem.Config{
 			Delay: time.Millisecond, Loss: netem.UniformLoss(0.1),
 		})}})
 		require.NoError(t, err)
@@ -70,6 +70,6 @@ func TestPingMeasuresTheLossOfALine(t *testing.T) {
 		return ping.Info().Sent - ping.Info().Received
 	}
 	lost := loss(7)
-	assert.InDelta(t, 1900, lost, 160, "a tenth each way: four deviations")
-	assert.Equal(t, lost, loss(7), "the same seed, the same loss")
+	assert.InDelta(t, 1900, lost, 160, "10 % in each direction, within four standard deviations")
+	assert.Equal(t, lost, loss(7), "the same seed has the same losses")
 }

@@ -54,7 +54,7 @@ func (p *flowPeer) Turn(now clock.Time, s *sim.Socket) {
 // flow fetches objects over a router. It returns the world's digest and the time taken.
 func flow(t *testing.T, seed uint64, cfg rdt.Config, c netem.Config) (hash uint64, d time.Duration) {
 	t.Helper()
-	l, err := sim.NewLine(seed, sim.LineConfig{Routers: 1, Wires: []sim.Wire{{AB: c, BA: c}}})
+	l, err := sim.NewLine(seed, sim.LineConfig{Routers: 1, Links: []sim.LinkConfig{{AB: c, BA: c}}})
 	require.NoError(t, err)
 	var objects [][]byte
 	var wanted []uint16

@@ -23,7 +23,7 @@ import (
 // lossyLine is a line whose right-hand link loses every fiftieth packet to the right.
 func lossyLine(tb testing.TB, seed uint64) *sim.Line {
 	tb.Helper()
-	l, err := sim.NewLine(seed, sim.LineConfig{Routers: 1, Wires: []sim.Wire{{
+	l, err := sim.NewLine(seed, sim.LineConfig{Routers: 1, Links: []sim.LinkConfig{{
 		AB: netem.Config{
 			Rate: netem.BitsPerSecond(20e6), Delay: 5 * time.Millisecond,
 			Queue: netem.DropTail{Packets: 40}, Loss: netem.UniformLoss(0.02),
@@ -35,7 +35,7 @@ func lossyLine(tb testing.TB, seed uint64) *sim.Line {
 }
 
 // Two equal runs have the same hash. Another seed or another byte changes it.
-func TestTheHashIsOfARun(t *testing.T) {
+func TestHash(t *testing.T) {
 	run := func(seed uint64, size uint64) uint64 {
 		l := lossyLine(t, seed)
 		over, err := l.Bulk(&sim.Bulk{Send: size}, &sim.Bulk{}, 80, time.Minute)
@@ -45,7 +45,7 @@ func TestTheHashIsOfARun(t *testing.T) {
 	}
 	hash := run(3, 200_000)
 	assert.Equal(t, hash, run(3, 200_000))
-	assert.NotEqual(t, hash, run(4, 200_000), "another secret, another sequence number")
+	assert.NotEqual(t, hash, run(4, 200_000), "another seed has other sequence numbers")
 	assert.NotEqual(t, hash, run(3, 200_001))
 }
 
@@ -114,7 +114,7 @@ func TestTraceOfSegments(t *testing.T) {
 	}
 	l.Left.Trace(keep(&left))
 	l.Right.Trace(keep(&right))
-	l.Routers[0].Trace(func(*sim.Segment) { t.Error("none of these is the router's own") })
+	l.Routers[0].Trace(func(*sim.Segment) { t.Error("the router has no connections") })
 	app := &sim.Bulk{Send: size}
 	over, err := l.Bulk(app, &sim.Bulk{}, 80, time.Minute)
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestTraceOfSegments(t *testing.T) {
 	for i := range left {
 		s := &left[i]
 		if !s.Sent {
-			require.GreaterOrEqual(t, s.Ack, acked, "nothing overtakes on this path")
+			require.GreaterOrEqual(t, s.Ack, acked, "the path does not reorder")
 			acked = s.Ack
 			for _, r := range s.SACK {
 				sacks++
@@ -179,8 +179,8 @@ func TestTraceOfSegments(t *testing.T) {
 
 // A second connection between the same ends starts at offset 0 again. Corrupted segments are not
 // recorded as arrivals.
-func TestTraceOfDamageAndOfAnotherConnection(t *testing.T) {
-	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{
+func TestTraceOfCorruptionAndASecondConnection(t *testing.T) {
+	l, err := sim.NewLine(1, sim.LineConfig{Links: []sim.LinkConfig{{
 		AB: netem.Config{
 			Delay:   time.Millisecond,
 			Corrupt: netem.Corrupt{Share: 0.2, Where: netem.Payload, Bits: 3},
@@ -244,10 +244,10 @@ func captured(tb testing.TB) (left, routed []byte, lost int) {
 
 // A capture has virtual times: each run writes the same bytes, and tshark reads the events of the
 // run from it.
-func TestACaptureIsWhatTsharkReads(t *testing.T) {
+func TestTsharkReadsCaptures(t *testing.T) {
 	file, routed, lost := captured(t)
 	same, _, _ := captured(t)
-	require.True(t, bytes.Equal(file, same), "the same run, the same file")
+	require.True(t, bytes.Equal(file, same), "the output is deterministic")
 	path, err := exec.LookPath("tshark")
 	if err != nil {
 		t.Skip("skip: needs tshark")
@@ -276,7 +276,7 @@ func TestACaptureIsWhatTsharkReads(t *testing.T) {
 	assert.NotEmpty(t, fields("tcp.analysis.retransmission", "frame.number"))
 	assert.NotEmpty(t, fields("tcp.options.sack_le", "tcp.options.sack_le"))
 	ends := fields("tcp.flags.fin==1 && ip.src==10.0.0.1", "tcp.nxtseq")
-	assert.Contains(t, ends, "500002", "relative: the SYN and the FIN are one each")
+	assert.Contains(t, ends, "500002", "relative, with one number each for SYN and FIN")
 
 	// The router's capture has each packet twice; a capture of one interface has it once.
 	sent := "ip.src==10.0.0.1"

@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-func both(c netem.Config) sim.Wire { return sim.Wire{AB: c, BA: c} }
+func both(c netem.Config) sim.LinkConfig { return sim.LinkConfig{AB: c, BA: c} }
 
 // move runs a transfer in each direction over a line and checks that all data arrived.
 func move(tb testing.TB, seed uint64, cfg sim.LineConfig, ab, ba uint64) *sim.Line {
@@ -38,28 +38,29 @@ func move(tb testing.TB, seed uint64, cfg sim.LineConfig, ab, ba uint64) *sim.Li
 	return l
 }
 
-func TestTwoHostsOnAWire(t *testing.T) {
-	l := move(t, 1, sim.LineConfig{Wires: []sim.Wire{both(netem.Config{Delay: time.Millisecond})}},
-		1<<20, 300_000)
+func TestTwoHostsOnALink(t *testing.T) {
+	cfg := sim.LineConfig{Links: []sim.LinkConfig{both(netem.Config{Delay: time.Millisecond})}}
+	l := move(t, 1, cfg, 1<<20, 300_000)
 	assert.Equal(t, 1, len(l.Hosts())-1)
 	assert.Equal(t, l.Stats().Sent, l.Stats().Delivered, "nothing is lost")
 }
 
-func TestAThousandthOfATransferIsNothing(t *testing.T) {
+func TestTransfersOfNoBytesAndOneByte(t *testing.T) {
 	move(t, 1, sim.LineConfig{}, 0, 0)
 	move(t, 1, sim.LineConfig{}, 1, 0)
 	move(t, 1, sim.LineConfig{}, 0, 1)
 }
 
-func TestALineOfRouters(t *testing.T) {
+func TestLineOfRouters(t *testing.T) {
 	wire := both(netem.Config{Delay: time.Millisecond, Loss: netem.UniformLoss(0.02)})
 	for _, routers := range []int{1, 2, 5} {
-		l := move(t, 3, sim.LineConfig{Routers: routers, Wires: []sim.Wire{wire}}, 200_000, 100_000)
+		cfg := sim.LineConfig{Routers: routers, Links: []sim.LinkConfig{wire}}
+		l := move(t, 3, cfg, 200_000, 100_000)
 		assert.Len(t, l.Hosts(), routers+2)
 	}
 }
 
-func TestALineWhoseRoutersSpeakRIP(t *testing.T) {
+func TestLineWithRIP(t *testing.T) {
 	t.Run("the course's", func(t *testing.T) { lineOfRIP(t, false, time.Minute) })
 	// the timeouts of RFC 2080 §2.3
 	t.Run("RIPng", func(t *testing.T) { lineOfRIP(t, true, 10*time.Minute) })
@@ -69,7 +70,7 @@ func lineOfRIP(t *testing.T, six bool, settled time.Duration) {
 	t.Helper()
 	l, err := sim.NewLine(5, sim.LineConfig{
 		Routers: 3, RIP: &rip.Config{}, IPv6: six,
-		Wires: []sim.Wire{both(netem.Config{Delay: time.Millisecond})},
+		Links: []sim.LinkConfig{both(netem.Config{Delay: time.Millisecond})},
 	})
 	require.NoError(t, err)
 	l.Run(20 * time.Second)
@@ -92,12 +93,12 @@ func lineOfRIP(t *testing.T, six bool, settled time.Duration) {
 	sim.End{Host: l.Routers[2], Iface: 0}.Cut(false)
 	l.Run(settled)
 	_, ok = l.Routers[0].Stack().Routing().Lookup(dst)
-	assert.True(t, ok, "and back")
+	assert.True(t, ok, "the route is back")
 }
 
 // Two runs of one seed are the same, packet for packet and nanosecond for nanosecond.
-func TestARunRepeatsItself(t *testing.T) {
-	wild := sim.Wire{
+func TestRunsOfOneSeedAreEqual(t *testing.T) {
+	wild := sim.LinkConfig{
 		AB: netem.Config{
 			Rate: netem.BitsPerSecond(20e6), Queue: netem.DropTail{Packets: 20},
 			Delay: 3 * time.Millisecond, Jitter: netem.NormalJitter(time.Millisecond), Overtaking: true,
@@ -107,7 +108,8 @@ func TestARunRepeatsItself(t *testing.T) {
 		BA: netem.Config{Delay: time.Millisecond, Loss: netem.UniformLoss(0.05)},
 	}
 	run := func(seed uint64) *sim.Line {
-		return move(t, seed, sim.LineConfig{Routers: 1, Wires: []sim.Wire{wild}}, 400_000, 50_000)
+		cfg := sim.LineConfig{Routers: 1, Links: []sim.LinkConfig{wild}}
+		return move(t, seed, cfg, 400_000, 50_000)
 	}
 	a, b, other := run(8), run(8), run(9)
 	assert.Equal(t, a.Hash(), b.Hash())
@@ -119,7 +121,7 @@ func TestARunRepeatsItself(t *testing.T) {
 // A full link carries its rate: 10 Mbit/s, counting payload and headers.
 func TestThroughputIsTheRate(t *testing.T) {
 	const size = 5_000_000
-	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{
+	l, err := sim.NewLine(1, sim.LineConfig{Links: []sim.LinkConfig{{
 		AB: netem.Config{
 			Rate: netem.BitsPerSecond(10e6), Delay: 10 * time.Millisecond,
 			Queue: netem.DropTail{Packets: 100},
@@ -138,7 +140,7 @@ func TestThroughputIsTheRate(t *testing.T) {
 	assert.InEpsilon(t, float64(busy), float64(took), 0.02)
 }
 
-func TestRefusedAndUnanswered(t *testing.T) {
+func TestRefusedAndTimedOut(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{})
 	require.NoError(t, err)
 	app := &sim.Bulk{Send: 1}
@@ -155,11 +157,11 @@ func TestRefusedAndUnanswered(t *testing.T) {
 	assert.ErrorIs(t, app.Err, tcp.ErrTimeout)
 }
 
-func TestWaysToLeave(t *testing.T) {
+func TestEarlyEnds(t *testing.T) {
 	run := func(left, right *sim.Bulk) {
 		l, err := sim.NewLine(1, sim.LineConfig{
 			Left: tcp.Config{Buffers: tcp.Buffers{Send: 20_000}}, Right: tcp.Config{Buffers: tcp.Buffers{Send: 20_000}},
-			Wires: []sim.Wire{both(netem.Config{
+			Links: []sim.LinkConfig{both(netem.Config{
 				Delay: time.Millisecond, Rate: netem.BitsPerSecond(1e8),
 			})},
 		})
@@ -175,13 +177,15 @@ func TestWaysToLeave(t *testing.T) {
 	assert.ErrorIs(t, left.Err, tcp.ErrReset)
 	assert.ErrorIs(t, right.Err, tcp.ErrAborted)
 
-	left, right = &sim.Bulk{Send: size}, &sim.Bulk{Send: 10, Leave: sim.LeaveDeaf, After: size / 2}
+	left = &sim.Bulk{Send: size}
+	right = &sim.Bulk{Send: 10, Leave: sim.LeaveCloseRead, After: size / 2}
 	run(left, right)
 	assert.NoError(t, left.Err)
 	assert.Equal(t, uint64(size), left.Sent)
 	assert.Less(t, right.Received, uint64(size))
 
-	left, right = &sim.Bulk{Send: size, Leave: sim.LeaveMute, After: size / 2}, &sim.Bulk{Send: 10}
+	left = &sim.Bulk{Send: size, Leave: sim.LeaveCloseWrite, After: size / 2}
+	right = &sim.Bulk{Send: 10}
 	run(left, right)
 	assert.NoError(t, left.Err)
 	assert.Equal(t, left.Sent, right.Received)
@@ -190,13 +194,13 @@ func TestWaysToLeave(t *testing.T) {
 	left, right = &sim.Bulk{Send: size, Leave: sim.LeaveClose, After: size / 2}, &sim.Bulk{}
 	run(left, right)
 	assert.NoError(t, right.Err)
-	assert.Equal(t, left.Sent, right.Received, "what was written before the close arrives")
+	assert.Equal(t, left.Sent, right.Received, "data written before the close arrives")
 }
 
 func TestSlowApplications(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{
 		Left: tcp.Config{Buffers: tcp.Buffers{Send: 3000}}, Right: tcp.Config{Buffers: tcp.Buffers{Recv: 2000}},
-		Wires: []sim.Wire{both(netem.Config{Delay: time.Millisecond})},
+		Links: []sim.LinkConfig{both(netem.Config{Delay: time.Millisecond})},
 	})
 	require.NoError(t, err)
 	left := &sim.Bulk{Send: 100_000, MaxWrite: 700, MaxPause: time.Millisecond}
@@ -221,7 +225,7 @@ func TestPattern(t *testing.T) {
 	assert.Zero(t, sim.Check(nil, 5))
 }
 
-func TestTasksComeInOrder(t *testing.T) {
+func TestTasksRunInOrder(t *testing.T) {
 	w := sim.New(1)
 	var got []int
 	for i, at := range []time.Duration{3, 1, 2, 1, 3, 0} {
@@ -232,10 +236,11 @@ func TestTasksComeInOrder(t *testing.T) {
 	assert.Equal(t, time.Second, w.Elapsed())
 }
 
-func TestBadWorlds(t *testing.T) {
+func TestInvalidWorlds(t *testing.T) {
 	_, err := sim.NewLine(1, sim.LineConfig{Routers: 999})
 	assert.ErrorContains(t, err, "999 routers")
-	_, err = sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{AB: netem.Config{Duplicate: 7}}}})
+	bad := sim.LinkConfig{AB: netem.Config{Duplicate: 7}}
+	_, err = sim.NewLine(1, sim.LineConfig{Links: []sim.LinkConfig{bad}})
 	assert.ErrorIs(t, err, netem.ErrConfig)
 	_, err = sim.NewLine(1, sim.LineConfig{Left: tcp.Config{Buffers: tcp.Buffers{Recv: -4}}})
 	assert.ErrorContains(t, err, "host left")
@@ -248,7 +253,7 @@ func TestBadWorlds(t *testing.T) {
 
 // In its steady state, a world allocates no memory for packets.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	l, err := sim.NewLine(1, sim.LineConfig{Routers: 1, Wires: []sim.Wire{{
+	l, err := sim.NewLine(1, sim.LineConfig{Routers: 1, Links: []sim.LinkConfig{{
 		AB: netem.Config{
 			Rate: netem.BitsPerSecond(1e8), Queue: netem.DropTail{Packets: 50},
 			Delay: time.Millisecond,
@@ -262,7 +267,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	before := right.Received
 	allocs := testing.AllocsPerRun(10, func() { l.Run(10 * time.Millisecond) })
 	assert.Greater(t, right.Received, before+1e6)
-	assert.Zero(t, allocs, "for a hundred milliseconds of a full link")
+	assert.Zero(t, allocs, "for 100 ms of a full link")
 }
 
 // BenchmarkWorld measures how many packets one core simulates: each is sent, checksummed, delayed,
@@ -277,9 +282,11 @@ func BenchmarkWorld(b *testing.B) {
 		name string
 		cfg  sim.LineConfig
 	}{
-		{"delay", sim.LineConfig{Wires: []sim.Wire{both(delay)}}},
-		{"rate", sim.LineConfig{Wires: []sim.Wire{{AB: rate, BA: delay}}}},
-		{"router", sim.LineConfig{Routers: 1, Wires: []sim.Wire{both(delay), {AB: rate, BA: delay}}}},
+		{"delay", sim.LineConfig{Links: []sim.LinkConfig{both(delay)}}},
+		{"rate", sim.LineConfig{Links: []sim.LinkConfig{{AB: rate, BA: delay}}}},
+		{"router", sim.LineConfig{
+			Routers: 1, Links: []sim.LinkConfig{both(delay), {AB: rate, BA: delay}},
+		}},
 	} {
 		b.Run(fmt.Sprint(bc.name), func(b *testing.B) {
 			b.ReportAllocs()
@@ -294,12 +301,12 @@ func BenchmarkWorld(b *testing.B) {
 
 // A host with backpressure loses no packets in its own queue, and uses the full capacity of the
 // link, as without backpressure.
-func TestAHostIsHeldBackByItsOwnCard(t *testing.T) {
+func TestBackpressure(t *testing.T) {
 	const size = 3_000_000
 	for _, held := range []bool{false, true} {
 		l, err := sim.NewLine(1, sim.LineConfig{
 			Left: tcp.Config{Knobs: tcp.Knobs{Recovery: tcp.Recovery{Congestion: "none"}}},
-			Wires: []sim.Wire{{
+			Links: []sim.LinkConfig{{
 				AB: netem.Config{
 					Rate: netem.BitsPerSecond(1e7), Queue: netem.DropTail{Packets: 30},
 					Delay: 5 * time.Millisecond,
@@ -322,28 +329,28 @@ func TestAHostIsHeldBackByItsOwnCard(t *testing.T) {
 			assert.Zero(t, c.QueueDropped)
 			assert.InEpsilon(t, float64(busy), float64(l.Elapsed()), 0.02)
 		} else {
-			assert.Positive(t, c.QueueDropped, "nothing else keeps a window without control")
+			assert.Positive(t, c.QueueDropped)
 		}
 	}
 }
 
 // A large segment crosses a path with an MTU hundreds of times smaller. It becomes a thousand small
 // segments, more than a batch holds.
-func TestAPathThatShrinksManyfold(t *testing.T) {
-	wire := func(mtu int) sim.Wire {
-		return sim.Wire{
+func TestPathWithASmallMTU(t *testing.T) {
+	wire := func(mtu int) sim.LinkConfig {
+		return sim.LinkConfig{
 			AB: netem.Config{Delay: time.Millisecond}, BA: netem.Config{Delay: time.Millisecond}, MTU: mtu,
 		}
 	}
 	l := move(t, 1, sim.LineConfig{
-		Routers: 2, Wires: []sim.Wire{wire(65_535), wire(100), wire(65_535)},
+		Routers: 2, Links: []sim.LinkConfig{wire(65_535), wire(100), wire(65_535)},
 	},
 		300_000, 0)
 	l.Run(time.Minute)
 }
 
 // A new component does not change the random draws of the others: the links lose the same packets.
-func TestAddingAWireKeepsOtherDraws(t *testing.T) {
+func TestAddingALinkKeepsOtherDraws(t *testing.T) {
 	run := func(extra bool) (lost []int) {
 		w := sim.New(7)
 		host := func(name string, addrs ...string) *sim.Host {
@@ -393,15 +400,15 @@ func TestNamesAreUnique(t *testing.T) {
 
 // The receiver skips the checksum of packets that no link has corrupted, but it still detects
 // corruption, also by a link that is not the first.
-func TestDamageBehindARouterIsFound(t *testing.T) {
+func TestCorruptionBehindARouterIsDetected(t *testing.T) {
 	clean := netem.Config{Delay: time.Millisecond}
 	damaging := clean
 	damaging.Corrupt = netem.Corrupt{Share: 0.05, Where: netem.Payload, Bits: 2}
-	for name, wires := range map[string][]sim.Wire{
+	for name, wires := range map[string][]sim.LinkConfig{
 		"first":  {{AB: damaging, BA: clean}, both(clean)},
 		"second": {both(clean), {AB: damaging, BA: clean}},
 	} {
-		l, err := sim.NewLine(1, sim.LineConfig{Routers: 1, Wires: wires})
+		l, err := sim.NewLine(1, sim.LineConfig{Routers: 1, Links: wires})
 		require.NoError(t, err)
 		found := uint64(0)
 		l.Right.Tap(func(_ clock.Time, _ int, _ stack.Direction, why ip.DropReason, _ [][]byte) {
@@ -422,7 +429,7 @@ func TestDamageBehindARouterIsFound(t *testing.T) {
 	}
 }
 
-func TestAWorldRunsOnce(t *testing.T) {
+func TestRunWithinATurnPanics(t *testing.T) {
 	w := sim.New(1)
 	w.At(w.Now(), func(clock.Time) { w.Run(time.Second) })
 	assert.PanicsWithValue(t, "BUG: sim: a world is run from within a turn",

@@ -13,9 +13,9 @@ import (
 // DatagramApp is the application that uses a UDP socket.
 type DatagramApp interface {
 	// The host calls Turn when the application gets the socket, when datagrams or an ICMP error
-	// have arrived, at the time of Wake, and when the host has room again after Roomy or Send found
-	// none. Turn must read all datagrams or call Wake, because the host does not call it again for
-	// datagrams that are left.
+	// have arrived, at the time of Wake, and when the host has room again after Roomy or Send
+	// reported that it had none. Turn must read all datagrams or call Wake, because the host does
+	// not call it again for unread datagrams.
 	Turn(now clock.Time, s *Socket)
 }
 
@@ -98,10 +98,10 @@ func (s *Socket) Wake(at clock.Time) {
 	if at != clock.Never {
 		at = max(at, s.host.world.now)
 	}
-	s.host.world.agenda.set(&s.actor, at)
+	s.host.world.eventQueue.set(&s.actor, at)
 }
 
-// wait calls the application when the host has room.
+// wait makes the host call the application when it has room.
 func (s *Socket) wait() {
 	if !s.waits {
 		s.waits = true
@@ -109,9 +109,9 @@ func (s *Socket) wait() {
 	}
 }
 
-// tellSockets notifies the applications of UDP sockets that have received datagrams or have room
+// notifySockets notifies the applications of UDP sockets that have received datagrams or have room
 // again, and reports whether there were any.
-func (h *Host) tellSockets(now clock.Time) bool {
+func (h *Host) notifySockets(now clock.Time) bool {
 	notified := false
 	for u, ok := h.stack.UDP().Next(); ok; u, ok = h.stack.UDP().Next() {
 		if s, ok := u.Owner.(*Socket); ok {

@@ -58,10 +58,10 @@ func (f *flood) Turn(_ clock.Time, s *sim.Socket) {
 
 // A host whose queue holds only what its link can send blocks its applications, too. None of the 40
 // MB is lost, and the last byte arrives at the time that follows from the rate.
-func TestAUDPSocketIsHeldBack(t *testing.T) {
+func TestBackpressureOfUDP(t *testing.T) {
 	for _, careless := range []bool{false, true} {
 		wire := netem.Config{Rate: netem.BitsPerSecond(100e6), Delay: 5 * time.Millisecond}
-		l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{AB: wire, BA: wire}}})
+		l, err := sim.NewLine(1, sim.LineConfig{Links: []sim.LinkConfig{{AB: wire, BA: wire}}})
 		require.NoError(t, err)
 		sim.End{Host: l.Left}.SetRoom(10)
 		sink := &counter{}
@@ -75,7 +75,7 @@ func TestAUDPSocketIsHeldBack(t *testing.T) {
 		begin := l.Now()
 		_, err = l.Left.DialUDP(l.Address(9), source)
 		require.NoError(t, err)
-		assert.NotZero(t, source.left, "the host takes no megabytes at once")
+		assert.NotZero(t, source.left, "the host does not take all at once")
 		l.Run(time.Minute)
 		assert.Equal(t, n, sink.n)
 		assert.Equal(t, n*size, sink.bytes)
@@ -87,9 +87,9 @@ func TestAUDPSocketIsHeldBack(t *testing.T) {
 
 // A host without a queue limit sends all datagrams at once. Datagrams that do not fit in the link's
 // queue or in the receiver's buffer are dropped there, and counted.
-func TestADatagramWithoutRoomIsLost(t *testing.T) {
+func TestDatagramsBeyondTheQueueAreDropped(t *testing.T) {
 	wire := netem.Config{Rate: netem.BitsPerSecond(1e9), Queue: netem.DropTail{Packets: 99}}
-	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{AB: wire}}})
+	l, err := sim.NewLine(1, sim.LineConfig{Links: []sim.LinkConfig{{AB: wire}}})
 	require.NoError(t, err)
 	sink := &counter{}
 	_, err = l.Right.BindUDP(9, sink)
@@ -110,8 +110,8 @@ func TestADatagramWithoutRoomIsLost(t *testing.T) {
 
 // The host calls an application when it gets its socket, on datagrams, on ICMP errors (RFC 1122
 // §4.1.3.3) and at its alarm.
-func TestAUDPSocketTells(t *testing.T) {
-	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{
+func TestTurnsOfAUDPSocket(t *testing.T) {
+	l, err := sim.NewLine(1, sim.LineConfig{Links: []sim.LinkConfig{
 		{AB: netem.Config{Delay: time.Millisecond}, BA: netem.Config{Delay: time.Millisecond}},
 	}})
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestAUDPSocketTells(t *testing.T) {
 		case 1:
 			s.Wake(now.Add(10 * ms))
 		case 2:
-			require.NoError(t, s.Send(netip.AddrPort{}, []byte("nobody is there")))
+			require.NoError(t, s.Send(netip.AddrPort{}, []byte("to a closed port")))
 		case 3:
 			assert.ErrorIs(t, s.UDP().TakeError(), udp.ErrRefused)
 			assert.NoError(t, s.UDP().TakeError())

@@ -12,19 +12,19 @@ import (
 // World has hosts, links and tasks in virtual time. It and its parts are not safe for concurrent
 // use.
 type World struct {
-	now    clock.Time
-	seed   uint64
-	agenda agenda
-	hosts  []*Host
-	names  map[string]bool // names of the hosts
-	wires  []*wire
-	batch  *buffer.Batch
-	log    journal
-	stats  Stats
-	pool   netem.Pool
+	now        clock.Time
+	seed       uint64
+	eventQueue eventQueue
+	hosts      []*Host
+	names      map[string]bool // names of the hosts
+	links      []*direction
+	batch      *buffer.Batch
+	digest     digest
+	stats      Stats
+	pool       netem.Pool
 	// These fields are memory that calls reuse: an arriving train, and the result of Peek.
-	coming coming
-	pieces [][]byte
+	arrivingTrain arrivingTrain
+	pieces        [][]byte
 }
 
 // Stats count what happened in a world.
@@ -34,7 +34,7 @@ type Stats struct {
 	Delivered uint64 // number of packets that arrived at a host
 }
 
-// origin is the time at which worlds begin. It is not zero, because zero means never.
+// origin is the time at which worlds begin. It is not zero, because zero is clock.Never.
 const origin = clock.Time(time.Second)
 
 // New returns an empty world. The seed determines everything random in it.
@@ -63,19 +63,19 @@ func (w *World) Hosts() []*Host { return w.hosts }
 // Step runs the next actor if it is due by until, and reports whether there was one. If not, it
 // sets the world's time to until.
 func (w *World) Step(until clock.Time) bool {
-	if w.agenda.acting != nil {
+	if w.eventQueue.acting != nil {
 		panic("BUG: sim: a world is run from within a turn")
 	}
-	a := w.agenda.first()
+	a := w.eventQueue.first()
 	if a == nil || a.due > until {
 		w.now = max(w.now, until)
 		return false
 	}
 	w.now = max(w.now, a.due)
 	w.stats.Events++
-	w.agenda.begin(a)
+	w.eventQueue.begin(a)
 	a.acts.act(w.now)
-	w.agenda.end()
+	w.eventQueue.end()
 	return true
 }
 
@@ -101,7 +101,7 @@ func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 func (w *World) At(at clock.Time, f func(now clock.Time)) {
 	t := &task{f: f}
 	t.acts = t
-	w.agenda.set(&t.actor, max(at, w.now))
+	w.eventQueue.set(&t.actor, max(at, w.now))
 }
 
 type task struct {

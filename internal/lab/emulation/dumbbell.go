@@ -42,7 +42,7 @@ func newDumbbell(x *plan.Experiment, seed uint64, began clock.Time) (*dumbbell, 
 		}
 		cfg.Origin = began
 		var l *netem.Link
-		if l, err = netem.New(cfg, sim.WireStreams(seed, from, to)); err != nil {
+		if l, err = netem.New(cfg, sim.LinkStreams(seed, from, to)); err != nil {
 			return nil
 		}
 		one := &hop{link: l, to: next}

@@ -129,7 +129,7 @@ func faultless() *scenario {
 	s := draw(0, false)
 	s.outages = nil
 	delay := netem.Config{Delay: time.Millisecond}
-	s.line = sim.LineConfig{Wires: []sim.Wire{{AB: delay, BA: delay}}}
+	s.line = sim.LineConfig{Links: []sim.LinkConfig{{AB: delay, BA: delay}}}
 	s.left, s.right = sim.Bulk{Send: 100_000}, sim.Bulk{Send: 50_000}
 	return s
 }

@@ -56,7 +56,7 @@ func (e *end) inOrder(enough uint64) uint64 {
 	return e.conn.TCP().Info().RcvNxt
 }
 
-func (e *end) deaf() bool { return e.app.Left && e.app.Leave == sim.LeaveDeaf }
+func (e *end) deaf() bool { return e.app.Left && e.app.Leave == sim.LeaveCloseRead }
 
 // checkEnds checks the invariants at the end of the run. If an end closed without an error,
 // everything that it sent was acknowledged. If both ends did, everything arrived.

@@ -36,13 +36,13 @@ func draw(seed uint64, ipv6 bool) *scenario {
 		s.line.Routers = 1 + r.IntN(2)
 	}
 	for range s.line.Routers + 1 {
-		s.line.Wires = append(s.line.Wires, drawWire(r, s.line.Routers+1))
+		s.line.Links = append(s.line.Links, drawWire(r, s.line.Routers+1))
 	}
 	// Corruption on two links can cancel out, and no checksum detects that. So only one link
 	// corrupts packets.
-	damaging := r.IntN(len(s.line.Wires))
-	for i := range s.line.Wires {
-		w := &s.line.Wires[i]
+	damaging := r.IntN(len(s.line.Links))
+	for i := range s.line.Links {
+		w := &s.line.Links[i]
 		if i != damaging {
 			w.AB.Corrupt.Share, w.BA.Corrupt.Share = 0, 0
 		}
@@ -53,7 +53,7 @@ func draw(seed uint64, ipv6 bool) *scenario {
 	most := 100_000
 	for _, b := range []int{
 		s.line.Left.Buffers.Recv, s.line.Left.Buffers.Send,
-		s.line.Right.Buffers.Recv, s.line.Right.Buffers.Send, 10 * s.line.Wires[0].MTU,
+		s.line.Right.Buffers.Recv, s.line.Right.Buffers.Send, 10 * s.line.Links[0].MTU,
 	} {
 		if b <= 1000 {
 			most = min(most, 100*b)
@@ -111,8 +111,8 @@ func drawBulk(r *rand.Rand, most int) sim.Bulk {
 }
 
 // drawWire draws a link, one of several in a row. Its directions differ.
-func drawWire(r *rand.Rand, wires int) sim.Wire {
-	w := sim.Wire{MTU: []int{100, 296, 576, 1400, 1400, 1500, 9000, 65_535}[r.IntN(8)]}
+func drawWire(r *rand.Rand, wires int) sim.LinkConfig {
+	w := sim.LinkConfig{MTU: []int{100, 296, 576, 1400, 1400, 1500, 9000, 65_535}[r.IntN(8)]}
 	w.AB, w.BA = drawLink(r, wires), drawLink(r, wires)
 	return w
 }

@@ -40,7 +40,7 @@ func (n EchoNetwork) Build(seed uint64) (*sim.Line, error) {
 	plain := netem.Config{Delay: n.Wire}
 	return sim.NewLine(seed, sim.LineConfig{
 		Routers: 1, Left: n.TCP, Right: n.TCP,
-		Wires: []sim.Wire{{AB: plain, BA: lossy(n.Back)}, {AB: lossy(n.There), BA: plain}},
+		Links: []sim.LinkConfig{{AB: plain, BA: lossy(n.Back)}, {AB: lossy(n.There), BA: plain}},
 	})
 }
 

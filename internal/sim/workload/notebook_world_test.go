@@ -50,7 +50,7 @@ func (n NotebookNetwork) Build(seed uint64) (*sim.Line, error) {
 	up := netem.Config{Rate: n.Rate, Overhead: max(0, n.PacketOverhead), Delay: n.Delay}
 	down := up
 	down.Queue, down.Loss = netem.DropTail{Bytes: n.Queue}, n.Loss
-	return sim.NewLine(seed, sim.LineConfig{Wires: []sim.Wire{{AB: down, BA: up}}})
+	return sim.NewLine(seed, sim.LineConfig{Links: []sim.LinkConfig{{AB: down, BA: up}}})
 }
 
 // Run makes senders with these strategies share the network and a receivers' process for

@@ -32,7 +32,7 @@ const (
 // Build returns the network as a world: the client's host is on the left.
 func (n ObjectsNetwork) Build(seed uint64) (*sim.Line, error) {
 	return sim.NewLine(seed, sim.LineConfig{
-		Left: n.TCP, Right: n.TCP, Wires: []sim.Wire{{AB: n.Up, BA: n.Down, MTU: n.MTU}},
+		Left: n.TCP, Right: n.TCP, Links: []sim.LinkConfig{{AB: n.Up, BA: n.Down, MTU: n.MTU}},
 	})
 }
 

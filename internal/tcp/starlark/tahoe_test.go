@@ -195,7 +195,7 @@ func recorded(create congestion.Make, points *[]point, kinds map[string]int) con
 // path is a lossy path with other impairments and a few outages, which cause timeouts.
 type path struct {
 	name string
-	wire sim.Wire
+	wire sim.LinkConfig
 	tcp  tcp.Knobs
 }
 
@@ -216,14 +216,14 @@ func paths() []path {
 	marks := lossy(0)
 	marks.Rate, marks.Queue = netem.BitsPerSecond(3e6), netem.CoDel{Packets: 200, ECN: true}
 	return []path{
-		{"one in a hundred", sim.Wire{AB: lossy(0.01), BA: back}, plain},
-		{"both ways", sim.Wire{AB: lossy(0.01), BA: lossy(0.01)}, plain},
-		{"one in ten", sim.Wire{AB: lossy(0.1), BA: back}, plain},
-		{"overtaking", sim.Wire{AB: unruly, BA: back}, plain},
-		{"gbn", sim.Wire{AB: lossy(0.01), BA: back}, knobs("gbn")},
-		{"newreno", sim.Wire{AB: lossy(0.01), BA: back}, knobs("newreno")},
-		{"sack", sim.Wire{AB: lossy(0.01), BA: back}, knobs("sack")},
-		{"marks", sim.Wire{AB: marks, BA: back}, tcp.Knobs{ECN: tcp.ECNOn}},
+		{"one in a hundred", sim.LinkConfig{AB: lossy(0.01), BA: back}, plain},
+		{"both ways", sim.LinkConfig{AB: lossy(0.01), BA: lossy(0.01)}, plain},
+		{"one in ten", sim.LinkConfig{AB: lossy(0.1), BA: back}, plain},
+		{"overtaking", sim.LinkConfig{AB: unruly, BA: back}, plain},
+		{"gbn", sim.LinkConfig{AB: lossy(0.01), BA: back}, knobs("gbn")},
+		{"newreno", sim.LinkConfig{AB: lossy(0.01), BA: back}, knobs("newreno")},
+		{"sack", sim.LinkConfig{AB: lossy(0.01), BA: back}, knobs("sack")},
+		{"marks", sim.LinkConfig{AB: marks, BA: back}, tcp.Knobs{ECN: tcp.ECNOn}},
 	}
 }
 
@@ -239,7 +239,7 @@ func transfer(t *testing.T, p path, seed uint64, create congestion.Make) (
 	}}
 	left.Recovery.Congestion = "one"
 	l, err := sim.NewLine(seed, sim.LineConfig{
-		Left: left, Right: tcp.Config{Knobs: p.tcp}, Wires: []sim.Wire{p.wire},
+		Left: left, Right: tcp.Config{Knobs: p.tcp}, Links: []sim.LinkConfig{p.wire},
 	})
 	require.NoError(t, err)
 	for i := range 4 { // outages

@@ -9,11 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// The agenda returns the earliest actor, and among equal times the one scheduled first, however
-// many actors are added, removed and rescheduled.
-func TestAgendaKeepsOrder(t *testing.T) {
+// The queue returns the actor that is due first, and of several at one time the actor that was
+// scheduled first. Actors are added, removed and rescheduled at random.
+func TestEventQueueOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	var g agenda
+	var g eventQueue
 	actors := make([]actor, 70)
 	turns, turn := make([]int, len(actors)), 0
 	set := func(i int, due clock.Time) {
@@ -56,15 +56,15 @@ func (a *actor) index(all []actor) int {
 	return -1
 }
 
-// BenchmarkAgenda reschedules the first actor in worlds with few and with many hosts.
-func BenchmarkAgenda(b *testing.B) {
+// BenchmarkEventQueue reschedules the first actor in worlds with few and with many hosts.
+func BenchmarkEventQueue(b *testing.B) {
 	for _, c := range []struct {
 		name   string
 		actors int
 	}{{"a dumbbell's", 28}, {"of a thousand hosts", 3000}} {
 		b.Run(c.name, func(b *testing.B) {
 			r := rand.New(rand.NewPCG(1, 2))
-			var g agenda
+			var g eventQueue
 			all := make([]actor, c.actors)
 			for i := range all {
 				g.set(&all[i], clock.Time(1+r.Uint64N(20_000)))

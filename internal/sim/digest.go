@@ -10,32 +10,32 @@ import (
 
 // Hash returns a digest of all packets sent and received so far, and of their times. Two runs with
 // equal hashes are the same.
-func (w *World) Hash() uint64 { return w.log.sum }
+func (w *World) Hash() uint64 { return w.digest.sum }
 
-// loggedBytes is the number of bytes of a packet that are hashed: the headers, whose checksum
+// hashedBytes is the number of bytes of a packet that are hashed: the headers, whose checksum
 // covers the rest.
-const loggedBytes = 40
+const hashedBytes = 40
 
-// journal is the digest of a run: each entry is mixed into the sum.
-type journal struct{ sum uint64 }
+// digest is a hash of a run's packets and times. sum changes with each entry.
+type digest struct{ sum uint64 }
 
-func (j *journal) sent(now clock.Time, v *wire, t *buffer.Train) {
+func (j *digest) sent(now clock.Time, v *direction, t *buffer.Train) {
 	head := t.Pieces[0]
-	j.note(now, v.id<<1, t.Bytes, head[:min(len(head), loggedBytes)])
+	j.add(now, v.id<<1, t.Bytes, head[:min(len(head), hashedBytes)])
 	// An IPv6 header has 40 bytes and no checksum, so the hash also covers the next bytes.
-	if head[0]>>4 == 6 && len(head) > loggedBytes {
-		j.note(now, v.id<<1, t.Bytes, head[loggedBytes:min(len(head), 2*loggedBytes)])
+	if head[0]>>4 == 6 && len(head) > hashedBytes {
+		j.add(now, v.id<<1, t.Bytes, head[hashedBytes:min(len(head), 2*hashedBytes)])
 	}
 }
 
-func (j *journal) arrived(now clock.Time, v *wire, data []byte) {
-	j.note(now, v.id<<1|1, len(data), data[:min(len(data), loggedBytes)])
+func (j *digest) arrived(now clock.Time, v *direction, data []byte) {
+	j.add(now, v.id<<1|1, len(data), data[:min(len(data), hashedBytes)])
 }
 
-// note adds an entry to the hash: time, position, length, and headers.
-func (j *journal) note(now clock.Time, where uint64, size int, head []byte) {
+// add adds an entry to the hash: time, position, length, and headers.
+func (j *digest) add(now clock.Time, where uint64, size int, head []byte) {
 	place := where<<32 | uint64(size)
-	if len(head) < loggedBytes {
+	if len(head) < hashedBytes {
 		h := mix(j.sum^uint64(now), place)
 		for ; len(head) >= 8; head = head[8:] {
 			h = mix(h, binary.LittleEndian.Uint64(head))
