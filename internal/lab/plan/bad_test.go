@@ -18,10 +18,10 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // These are correct parts, for files in which another part is wrong.
 const (
-	head  = "name: x\n"
-	way   = "path: {down: {delay: 10ms, rate: 1Mbit/s}}\n"
-	talk  = "flows: [{cc: reno}]\n"
-	whole = head + way + talk
+	head    = "name: x\n"
+	onePath = "path: {down: {delay: 10ms, rate: 1Mbit/s}}\n"
+	oneFlow = "flows: [{cc: reno}]\n"
+	whole   = head + onePath + oneFlow
 )
 
 // down returns a file whose direction down contains this text.
@@ -30,7 +30,7 @@ func down(text string) string {
 }
 
 // flow returns a file with one flow that has these keys.
-func flow(text string) string { return head + way + "flows: [{" + text + "}]\n" }
+func flow(text string) string { return head + onePath + "flows: [{" + text + "}]\n" }
 
 // expects returns a file with a sweep and these expectations.
 func expects(text string) string {
@@ -41,10 +41,10 @@ func expects(text string) string {
 // bad contains files with errors. testdata/bad.golden has the error messages.
 var bad = []struct{ name, text string }{
 	{"nothing", ""},
-	{"only a remark", "# nothing\n"},
+	{"only a comment", "# nothing\n"},
 	{"not a mapping", "- 1\n"},
 	{"a scalar", "hello\n"},
-	{"no yaml", "name: [x\n"},
+	{"invalid YAML", "name: [x\n"},
 	{"a tab", "name: x\n\tpath: y\n"},
 	{"an open quote", "name: 'x\n"},
 	{"two documents", whole + "---\n" + whole},
@@ -55,39 +55,43 @@ var bad = []struct{ name, text string }{
 	{"a directive", "%YAML 1.2\n---\nname: x\n"},
 	{"deep", "name: " + strings.Repeat("[", 50) + strings.Repeat("]", 50) + "\n"},
 	{"deep entries", "name:\n" + strings.Repeat("- ", 50) + "x\n"},
-	{"a key twice", "name: x\nseed: 1\nseed: 2\n" + way + talk},
-	{"an unknown key", "neme: x\n" + way + talk},
+	{"a key twice", "name: x\nseed: 1\nseed: 2\n" + onePath + oneFlow},
+	{"an unknown key", "neme: x\n" + onePath + oneFlow},
 	{"a far unknown key", whole + "frobnicate: 1\n"},
-	{"no name", way + talk},
-	{"no path", head + talk},
-	{"no flows", head + way},
-	{"empty flows", head + way + "flows: []\n"},
-	{"flows are a mapping", head + way + "flows: {cc: reno}\n"},
-	{"a key without a value", head + "about:\n" + way + talk},
+	{"no name", onePath + oneFlow},
+	{"no path", head + oneFlow},
+	{"no flows", head + onePath},
+	{"empty flows", head + onePath + "flows: []\n"},
+	{"flows are a mapping", head + onePath + "flows: {cc: reno}\n"},
+	{"a key without a value", head + "about:\n" + onePath + oneFlow},
 	{"another key without a value", whole + "host_jitter:\n"},
 	{"keys without values", head + "warmup:\npath:\nflows:\nexpect:\nsweep:\n"},
-	{"flows without values", head + way + "flows:\n  - cc:\n    window:\n    size:\n    app:\n    start:\n"},
-	{"a way without values", head + talk +
+	{
+		"flows without values",
+		head + onePath + "flows:\n  - cc:\n    window:\n    size:\n    app:\n    start:\n",
+	},
+	{"a direction without values", head + oneFlow +
 		"path:\n  down:\n    delay:\n    rate:\n    queue:\n    loss:\n    jitter:\n  up:\n"},
-	{"parts without values", head + talk + "path:\n  down:\n    rate: {steps: ~}\n    queue: {type: red, " +
-		"limit: ~, min: ~, max: ~}\n    loss: {gilbert: {mean: ~, burst: ~}}\n    jitter: {table: ~}\n"},
-	{"a bad name", "name: a/b\n" + way + talk},
-	{"no unit", head + "duration: 240\n" + way + talk},
-	{"another unit", head + "duration: 240B\n" + way + talk},
-	{"an unknown unit", head + "duration: 240parsec\n" + way + talk},
-	{"a near unit", head + "duration: 240S\n" + way + talk},
-	{"no number", head + "duration: long\n" + way + talk},
-	{"negative", head + "duration: -3s\n" + way + talk},
-	{"out of range", head + "duration: 9000h\n" + way + talk},
-	{"a list for a time", head + "duration: [1s]\n" + way + talk},
-	{"seed", head + "seed: one\n" + way + talk},
-	{"trials", head + "trials: 0\n" + way + talk},
-	{"mtu", head + "mtu: 20\n" + way + talk},
-	{"warmup", head + "duration: 10s\nwarmup: 10s\n" + way + talk},
-	{"host jitter", head + "host_jitter: 1bdp\n" + way + talk},
-	{"a path without down", head + "path: {up: {delay: 1ms}}\n" + talk},
+	{"parts without values", head + oneFlow + "path:\n  down:\n    rate: {steps: ~}\n" +
+		"    queue: {type: red, limit: ~, min: ~, max: ~}\n" +
+		"    loss: {gilbert: {mean: ~, burst: ~}}\n    jitter: {table: ~}\n"},
+	{"a bad name", "name: a/b\n" + onePath + oneFlow},
+	{"no unit", head + "duration: 240\n" + onePath + oneFlow},
+	{"another unit", head + "duration: 240B\n" + onePath + oneFlow},
+	{"an unknown unit", head + "duration: 240parsec\n" + onePath + oneFlow},
+	{"a near unit", head + "duration: 240S\n" + onePath + oneFlow},
+	{"no number", head + "duration: long\n" + onePath + oneFlow},
+	{"negative", head + "duration: -3s\n" + onePath + oneFlow},
+	{"out of range", head + "duration: 9000h\n" + onePath + oneFlow},
+	{"a list for a time", head + "duration: [1s]\n" + onePath + oneFlow},
+	{"seed", head + "seed: one\n" + onePath + oneFlow},
+	{"trials", head + "trials: 0\n" + onePath + oneFlow},
+	{"mtu", head + "mtu: 20\n" + onePath + oneFlow},
+	{"warmup", head + "duration: 10s\nwarmup: 10s\n" + onePath + oneFlow},
+	{"host jitter", head + "host_jitter: 1bdp\n" + onePath + oneFlow},
+	{"a path without down", head + "path: {up: {delay: 1ms}}\n" + oneFlow},
 	{"a direction with a near key", down("dealy: 1ms")},
-	{"several mistakes", down("delay: 5, rate: 12Mbps, loss: 120%, queue: {typ: droptail}")},
+	{"several errors", down("delay: 5, rate: 12Mbps, loss: 120%, queue: {typ: droptail}")},
 	{"ambiguous rate", down("rate: 12Mb")},
 	{"rate of zero", down("rate: 0Mbit/s")},
 	{"queue without a rate", down("delay: 1ms, queue: 20pkt")},
@@ -99,21 +103,24 @@ var bad = []struct{ name, text string }{
 	{"bdp without a delay", down("rate: 1Mbit, queue: 1bdp")},
 	{"codel", down("rate: 1Mbit, queue: {type: codel, target: 200ms}")},
 	{"red", down("rate: 1Mbit, queue: {type: red, min: 5pkt, max: 20kB}")},
-	{"red upside down", down("rate: 1Mbit, queue: {type: red, min: 20kB, max: 10kB}")},
-	{"loss of a word", down("loss: some")},
-	{"loss without its sign", down("loss: 0.02")},
+	{"red with min above max", down("rate: 1Mbit, queue: {type: red, min: 20kB, max: 10kB}")},
+	{"loss of an unknown word", down("loss: some")},
+	{"loss without a unit", down("loss: 0.02")},
 	{"loss every nothing", down("loss: every 0")},
-	{"loss at nothing", "name: x\npath:\n  down:\n    loss: at [17, x]\n" + talk},
+	{"loss at nothing", "name: x\npath:\n  down:\n    loss: at [17, x]\n" + oneFlow},
 	{"loss of no kind", down("loss: {gilbret: {mean: 2%}}")},
 	{"loss of two kinds", down("loss: {every: 3, at: [1]}")},
 	{"loss with another's key", down("loss: {every: 3, correlation: 1%}")},
-	{"gilbert that cannot be", down("loss: {gilbert: {mean: 90%, burst: 2}}")},
-	{"gilbert of nothing", down("loss: {gilbert: {burst: 2}}")},
-	{"a window that is not whole", down("loss: {from: 1s, share: 100%}")},
-	{"windows in disorder", down("loss: {windows: [{from: 5s, to: 6s}, {from: 1s, to: 2s}]}")},
-	{"netem's words in loss", down(`loss: {netem: "0.3% 200%"}`)},
-	{"netem's words", head + "path:\n  down: delay 20ms lss 5%\n" + talk},
-	{"netem and the same", down(`netem: "delay 3ms rate 1mbit", loss: 1%, queue: 1bdp, delay: 5ms`)},
+	{"gilbert with an impossible mean", down("loss: {gilbert: {mean: 90%, burst: 2}}")},
+	{"gilbert without a mean", down("loss: {gilbert: {burst: 2}}")},
+	{"a window without an end", down("loss: {from: 1s, share: 100%}")},
+	{"windows out of order", down("loss: {windows: [{from: 5s, to: 6s}, {from: 1s, to: 2s}]}")},
+	{"netem's arguments in loss", down(`loss: {netem: "0.3% 200%"}`)},
+	{"netem's arguments", head + "path:\n  down: delay 20ms lss 5%\n" + oneFlow},
+	{
+		"netem and the same",
+		down(`netem: "delay 3ms rate 1mbit", loss: 1%, queue: 1bdp, delay: 5ms`),
+	},
 	{"jitter", down("jitter: {nromal: 3ms}")},
 	{"jitter table", down("jitter: {table: x.dist}")},
 	{"duplicate", down("duplicate: 101%")},
@@ -127,22 +134,25 @@ var bad = []struct{ name, text string }{
 	{"a trace of no kind", down("trace: {length: 5s}")},
 	{"a trace out of order", down("trace: [5, 4]")},
 	{"a trace of two kinds", down("trace: {const: 1Mbit/s, poisson: 1Mbit/s}")},
-	{"a trace of a stall alone", down("trace: {const: 1Mbit/s, length: 5s, stall: 5s}")},
-	{"a trace with a rate in no stall", down("trace: {const: 1Mbit/s, stall_rate: 120kbit/s}")},
+	{"a trace with nothing but a stall", down("trace: {const: 1Mbit/s, length: 5s, stall: 5s}")},
+	{
+		"a trace with a stall's rate without a stall",
+		down("trace: {const: 1Mbit/s, stall_rate: 120kbit/s}"),
+	},
 	{"a trace in bytes", down("trace: {const: 1MB}")},
 	{"a trace of unknown kind", down("trace: {poison: 1Mbit/s}")},
 	{"a trace too long", down("trace: {const: 1Gbit/s, length: 10h}")},
 	{"a trace without a packet", down("trace: {const: 1kbit/s, length: 1s}")},
 	{"rate and trace", down("rate: 1Mbit, trace: x")},
 	{"path and mm", whole + "mm: mm-delay 3\n"},
-	{"mahimahi without arguments", head + "mm: mm-delay\n" + talk},
-	{"mahimahi with another shell", head + "mm: mm-delay 3 mm-lnk T T\n" + talk},
-	{"mahimahi with another direction", head + "mm: mm-loss sideways .1\n" + talk},
-	{"mahimahi with another option", head + "mm: mm-link T T --uplink-que=droptail\n" + talk},
+	{"mahimahi without arguments", head + "mm: mm-delay\n" + oneFlow},
+	{"mahimahi with another shell", head + "mm: mm-delay 3 mm-lnk T T\n" + oneFlow},
+	{"mahimahi with another direction", head + "mm: mm-loss sideways .1\n" + oneFlow},
+	{"mahimahi with another option", head + "mm: mm-link T T --uplink-que=droptail\n" + oneFlow},
 	{"mahimahi with a queue without a limit", head + "mm: mm-link T T --downlink-queue=droptail\n" +
-		talk},
+		oneFlow},
 	{"mahimahi with another argument", head +
-		"mm: mm-link T T --downlink-queue=droptail --downlink-queue-args=octets=3\n" + talk},
+		"mm: mm-link T T --downlink-queue=droptail --downlink-queue-args=octets=3\n" + oneFlow},
 	{"cc", flow("cc: renoo")},
 	{"recovery", flow("recovery: fack")},
 	{"protocol", flow("protocol: sctp")},
@@ -154,71 +164,86 @@ var bad = []struct{ name, text string }{
 	{"an interval alone", flow("interval: 5s")},
 	{"fixed without a window", flow("cc: fixed")},
 	{"a window without fixed", flow("window: 10pkt")},
-	{"time-outs", flow("rto_min: 2s, rto_max: 1s")},
+	{"timeouts", flow("rto_min: 2s, rto_max: 1s")},
 	{"delayed", flow("delayed_ack: 2s")},
 	{"a switch", flow("sack: maybe")},
 	{"a file that is not a script", flow("cc: tahoe.py")},
 	{"an app", flow("app: noise")},
 	{"on without off", flow("app: {on: 1s}")},
-	{"requests for nothing", flow("app: {requests: 5}")},
+	{"requests without a size", flow("app: {requests: 5}")},
 	{"cc of another protocol", flow("protocol: rcp, cc: reno")},
-	{"the sizes of an echo", flow("protocol: rcp, size: 10MB")},
-	{"pieces upside down", flow("echo: {min_bytes: 9, max_bytes: 3}")},
-	{"pauses upside down", flow("echo: {min_pause: 9s, max_pause: 3s}")},
+	{"size with an echo", flow("protocol: rcp, size: 10MB")},
+	{"writes with min above max", flow("echo: {min_bytes: 9, max_bytes: 3}")},
+	{"pauses with min above max", flow("echo: {min_pause: 9s, max_pause: 3s}")},
 	{"echo and size", flow("echo: {writes: 10}, size: 10MB")},
 	{"echo and objects", flow("echo: {writes: 10}, objects: {pairs: 1}")},
 	{"echo and burst", flow("protocol: rcp, echo: {writes: 10}, burst: 16")},
 	{"a wide fence", flow("protocol: rcp, rcp: {width: 1000000}")},
-	{"a short time-out", flow("protocol: rcp, rcp: {tick: 10ms, timeout: 5ms}")},
-	{"objects of no order", flow("objects: {order: random}")},
-	{"order by rdt", flow("protocol: rdt, objects: {order: parallel}")},
+	{"a short timeout", flow("protocol: rcp, rcp: {tick: 10ms, timeout: 5ms}")},
+	{"objects in an unknown order", flow("objects: {order: random}")},
+	{"an order with rdt", flow("protocol: rdt, objects: {order: parallel}")},
 	{"a checksum", flow("protocol: rdt, rdt: {checksum: sha}")},
 	{"a notebook's fixed window", flow("protocol: notebook, notebook: {strategy: fixed}")},
 	{"a notebook's tahoe", flow("protocol: notebook, notebook: {window: 1000}")},
-	{"a notebook's both", flow("protocol: notebook, notebook: {strategy: fixed, window: 3, cwnd: 1}")},
-	{"no time", head + "path: {down: {loss: 1%}}\nflows: [{size: 1MB}, {name: a}]\n"},
-	{"no time in one cell", whole + "sweep: {path: [{down: {delay: 1ms}}, {down: {delay: 0}}]}\n"},
-	{"the same name", head + way + "flows: [{name: a}, {name: a}]\n"},
+	{
+		"a notebook's fixed window with cwnd",
+		flow("protocol: notebook, notebook: {strategy: fixed, window: 3, cwnd: 1}"),
+	},
+	{"no delay and no rate", head + "path: {down: {loss: 1%}}\nflows: [{size: 1MB}, {name: a}]\n"},
+	{
+		"no delay and no rate in one cell",
+		whole + "sweep: {path: [{down: {delay: 1ms}}, {down: {delay: 0}}]}\n",
+	},
+	{"the same name", head + onePath + "flows: [{name: a}, {name: a}]\n"},
 	{"a number for a name", flow("name: 3")},
 	{"too many flows", flow("count: 1001")},
-	{"too many flows together", head + way + "flows: [{count: 600}, {count: 600}]\n"},
-	{"sweep of nothing", whole + "sweep: {flows.0.cc: []}\n"},
+	{"too many flows in total", head + onePath + "flows: [{count: 600}, {count: 600}]\n"},
+	{"sweep of no values", whole + "sweep: {flows.0.cc: []}\n"},
 	{"sweep of a word", whole + "sweep: {flows.0.cc: reno}\n"},
 	{"sweep of a list", whole + "sweep: [flows.0.cc]\n"},
 	{"sweep of an unknown key", whole + "sweep: {flws.0.cc: [reno]}\n"},
 	{"sweep of an unknown key within", whole + "sweep: {flows.0.cx: [reno]}\n"},
-	{"sweep of a flow that is not there", whole + "sweep: {flows.1.cc: [reno]}\n"},
+	{"sweep of a missing flow", whole + "sweep: {flows.1.cc: [reno]}\n"},
 	{"sweep of a flow by another name", whole + "sweep: {flows.a.cc: [reno]}\n"},
 	{"sweep with a wrong value", whole + "sweep: {flows.0.cc: [reno, cubik]}\n"},
-	{"sweep of the same", whole + "sweep: {flows.0.cc: [reno, reno]}\n"},
+	{"sweep of one value twice", whole + "sweep: {flows.0.cc: [reno, reno]}\n"},
 	{"sweep of the name", whole + "sweep: {name: [a, b]}\n"},
 	{"sweep into a scalar", whole + "sweep: {path.down.rate.steps: [3]}\n"},
 	{"sweep without a key", whole + "sweep: {p: {values: [1%]}}\n"},
-	{"sweep of cases that are none", whole + "sweep: {arm: {a: reno}}\n"},
-	{"a value that fits one cell alone", head +
+	{"sweep of cases that are not mappings", whole + "sweep: {arm: {a: reno}}\n"},
+	{"a value that is valid in one cell only", head +
 		"path: {down: {delay: 10ms, rate: 1Mbit/s, queue: 1bdp}}\n" +
-		talk + "sweep: {path.down.delay: [10ms, 0ms], path.up: [same]}\n"},
+		oneFlow + "sweep: {path.down.delay: [10ms, 0ms], path.up: [same]}\n"},
 	{"too many cells", whole + "sweep: {seed: [" + series(200) + "], path.down.delay: [" +
 		delays(200) + "]}\n"},
 	{"expect is a mapping", whole + "expect: {goodput: 1}\n"},
 	{"expect of an unknown metric", expects("goodptu > 1Mbit/s")},
-	{"expect of a cell that is not there", expects("goodput(tahoe) > 1Mbit/s")},
-	{"expect of a flow that is not there", expects("goodput[1] > 1Mbit/s")},
+	{"expect of a missing cell", expects("goodput(tahoe) > 1Mbit/s")},
+	{"expect of a missing flow", expects("goodput[1] > 1Mbit/s")},
 	{"expect without a comparison", expects("goodput")},
 	{"expect in another unit", expects("rtt.max < 3Mbit/s")},
-	{"expect with a strange key", expects("{value: goodput, is: 3Mbit/s, wthin: 1%, source: s}")},
+	{"expect with an unknown key", expects("{value: goodput, is: 3Mbit/s, wthin: 1%, source: s}")},
 	{"expect without a value", expects("{is: 3Mbit/s}")},
-	{"expect two things", expects("{value: goodput, is: 3Mbit/s, at_least: 1Mbit/s}")},
-	{"expect within nothing", expects("{value: goodput, is: 3Mbit/s, within: 5ms}")},
+	{"expect two values", expects("{value: goodput, is: 3Mbit/s, at_least: 1Mbit/s}")},
+	{
+		"expect with a tolerance in another unit",
+		expects("{value: goodput, is: 3Mbit/s, within: 5ms}"),
+	},
 	{"expect at most within", expects("{value: goodput, at_most: 3Mbit/s, within: 5%}")},
-	{"expect where nothing is", expects("{where: {cc: bbr}, value: goodput, is: 3Mbit/s, source: s}")},
-	{"expect where nothing is swept", expects("{where: {mtu: 9000}, value: goodput, is: 3Mbit/s, source: s}")},
+	{
+		"expect where no cell is",
+		expects("{where: {cc: bbr}, value: goodput, is: 3Mbit/s, source: s}"),
+	},
+	{
+		"expect where a key is not swept",
+		expects("{where: {mtu: 9000}, value: goodput, is: 3Mbit/s, source: s}"),
+	},
 	{"metrics of an unknown name", whole + "metrics: [goodput, client_snet]\n"},
 	{"metrics twice", whole + "metrics: [goodput, goodput]\n"},
 	{"no metrics", whole + "metrics: []\n"},
 	{"metrics as a mapping", whole + "metrics: {goodput: 1}\n"},
-	{"not text", "name: x\nabout: \xff\n"},
-	{"a terminal's codes", "name: x\x1b[31m\n" + way + talk},
+	{"not UTF-8", "name: x\nabout: \xff\n"},
+	{"an escape sequence", "name: x\x1b[31m\n" + onePath + oneFlow},
 }
 
 func series(n int) string {
@@ -233,7 +258,7 @@ func delays(n int) string { return strings.ReplaceAll(series(n), ",", "ms,") + "
 
 // The errors of each wrong file have a line, a column and a caret.
 func TestBadFiles(t *testing.T) {
-	var told []string
+	var messages []string
 	for _, tt := range bad {
 		f, err := plan.Parse("x.yaml", []byte(tt.text))
 		if err == nil {
@@ -242,25 +267,25 @@ func TestBadFiles(t *testing.T) {
 		require.Error(t, err, tt.name)
 		var errs plan.Errors
 		require.ErrorAs(t, err, &errs, tt.name)
-		told = append(told, fmt.Sprintf("%s\n%s\n", tt.name, err))
+		messages = append(messages, fmt.Sprintf("%s\n%s\n", tt.name, err))
 	}
 	const between = "== "
 	name := filepath.Join("testdata", "bad.golden")
 	if *update {
-		text := between + strings.Join(told, between)
+		text := between + strings.Join(messages, between)
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	want := strings.Split(string(text), between)[1:]
-	require.Len(t, want, len(told))
-	for i := range told {
-		assert.Equal(t, want[i], told[i])
+	require.Len(t, want, len(messages))
+	for i := range messages {
+		assert.Equal(t, want[i], messages[i])
 	}
 }
 
 // A long list of errors is cut off, and its last line says so.
-func TestManyMistakes(t *testing.T) {
+func TestManyErrors(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(whole)
 	for i := range 200 {
@@ -278,9 +303,9 @@ func TestLongFile(t *testing.T) {
 	_, err := plan.Parse("x.yaml", []byte(whole+strings.Repeat("#", 1<<20)))
 	assert.EqualError(t, err, "x.yaml: too long; expected at most 1 MiB")
 	_, err = plan.Parse("x.yaml", []byte(whole+"about: ["+strings.Repeat("1,", 100_000)+"]\n"))
-	assert.ErrorContains(t, err, "too much; expected 100000 values at most")
+	assert.ErrorContains(t, err, "too many values; expected 100000 at most")
 	_, err = plan.Parse("x.yaml", []byte(whole+"about: ["+strings.Repeat("1,", 250_000)+"]\n"))
-	assert.ErrorContains(t, err, "too many values; expected 100000 values at most")
+	assert.ErrorContains(t, err, "too many values; expected 100000 at most")
 	_, err = plan.Parse("x.yaml", []byte(whole+strings.Repeat("a: 1\n", 100_000)))
 	assert.ErrorContains(t, err, "x.yaml:2001:1: too many keys; expected 2000 at most")
 }

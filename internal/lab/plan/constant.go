@@ -12,11 +12,11 @@ import (
 // constantNames are the names that formulas can use for values of the experiment itself.
 var constantNames = []formula.Variable{
 	{Name: "path.rtt", Unit: formula.Seconds}, // the path's round-trip time without a queue
-	{Name: "path.rate", Unit: formula.Rate},   // mean rate of the direction down
+	{Name: "path.rate", Unit: formula.Rate},   // mean rate down
 	{Name: "path.bdp", Unit: formula.Bytes},   // product of path.rtt and path.rate
-	{Name: "path.queue", Unit: formula.Bytes}, // limit of the queue in the direction down
-	{Name: "path.buffer"},                     // limit of that queue, in bandwidth-delay products
-	{Name: "path.loss"},                       // mean loss of the direction down
+	{Name: "path.queue", Unit: formula.Bytes}, // limit of the queue down
+	{Name: "path.buffer"},                     // the same, in bandwidth-delay products
+	{Name: "path.loss"},                       // mean loss down
 	{Name: "path.loss.up"},
 	{Name: "mss", Unit: formula.Bytes}, // segment size of the first flow
 	{Name: "mtu", Unit: formula.Bytes},
@@ -25,8 +25,8 @@ var constantNames = []formula.Variable{
 	{Name: "warmup", Unit: formula.Seconds},
 }
 
-// Constant returns the value of one of constantNames. It returns false if this experiment has no
-// such value, such as the rate of a path with unlimited rate.
+// Constant returns the value of one of constantNames. It returns false if the experiment does not
+// have the value, such as path.rate of a path with unlimited rate.
 func (x *Experiment) Constant(name string) (float64, bool) {
 	rtt := x.RTT(&Flow{}).Seconds()
 	rate := meanRate(x.Path.Down.Rate, x.Duration)
@@ -64,7 +64,7 @@ func (x *Experiment) Constant(name string) (float64, bool) {
 // timestampBytes is the size of RFC 7323's option in each segment, with padding.
 const timestampBytes = 12
 
-// segmentBytes is the amount of data in the first flow's largest segment, without TCP's options.
+// segmentBytes returns the amount of data in the first flow's largest segment.
 func (x *Experiment) segmentBytes() float64 {
 	if f := &x.Flows[0]; !f.TCP.NoTimestamps {
 		return float64(f.MSS - timestampBytes)
@@ -119,8 +119,8 @@ func meanLoss(l netem.Loss) (float64, bool) {
 	return 0, false
 }
 
-// Variable returns the value of a formula's name in the cell: a swept variable, or one of
-// Constants. It implements a method of formula.Env.
+// Variable returns the value of a name in a formula: a swept variable of the cell, or one of
+// constantNames. It implements a method of formula.Env.
 func (c *Cell) Variable(name string) (float64, error) {
 	for _, s := range c.Set {
 		if s.Name != name {
@@ -166,6 +166,7 @@ func nameVariables(vars []variable) {
 	}
 }
 
+// alone reports whether no other variable and no constant has the short name.
 func (v *variable) alone(short string, vars []variable, at int) bool {
 	for i := range vars {
 		if i != at && (vars[i].named && vars[i].key == short ||

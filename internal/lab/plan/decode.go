@@ -28,12 +28,12 @@ type decoder struct {
 	headers    int // size of the IP and TCP headers without options, in bytes
 	duration   time.Duration
 	rtt        time.Duration // round-trip time of the path without a queue
-	bottleneck float64       // mean rate in bits/s; 0: unlimited
+	bottleneck float64       // mean rate in bit/s; 0: unlimited
 	unread     bool          // the path has a rate, but the rate's file is not read yet
 }
 
-// memo has parts of experiments that cells share, by the node from which they were read, and by the
-// other values on which they depend. Nil: each cell reads all of its parts.
+// memo has the parts of experiments that cells share, by the node from which they were read and the
+// other values on which they depend. If it is nil, each cell reads all of its parts.
 type memo map[memoKey]any
 
 type memoKey struct {
@@ -41,8 +41,8 @@ type memoKey struct {
 	of any
 }
 
-// shared returns a part from the memo. If it is missing, shared reads it, and keeps it unless there
-// were errors.
+// shared returns a part from the memo. If the part is missing, shared reads it, and keeps it unless
+// there were errors.
 func shared[T any](d *decoder, n *node, of any, read func() T) T {
 	key, before := memoKey{n, of}, len(d.report.errs)
 	v, ok := d.memo[key].(T)
@@ -57,14 +57,15 @@ func shared[T any](d *decoder, n *node, of any, read func() T) T {
 
 func (d *decoder) bad(n *node, msg, want string) { d.report.bad(n, msg, want) }
 
+// reading reads a value into a field.
 type reading func(d *decoder, n *node)
 
 // key is a key of a mapping: its name, its default in the file's notation (empty: no default), and
 // the function that reads its value.
 type key struct {
-	name  string
-	usual string
-	read  reading
+	name    string
+	initial string
+	read    reading
 }
 
 // fill reads a mapping, key by key in the order of the table. what describes the mapping in error
@@ -78,8 +79,8 @@ func (d *decoder) fill(n *node, what string, keys []key) bool {
 	for _, k := range keys {
 		v := n.get(k.name)
 		switch {
-		case v == nil && k.usual != "":
-			k.read(d, defaultNode(n, k.usual))
+		case v == nil && k.initial != "":
+			k.read(d, defaultNode(n, k.initial))
 		case v == nil:
 		case v.empty():
 			d.bad(v, diagnostic.Quote(k.name)+" has no value", "a value (or remove the line)")
@@ -90,12 +91,12 @@ func (d *decoder) fill(n *node, what string, keys []key) bool {
 	return true
 }
 
-// readMapping reads a mapping by another table.
+// readMapping reads a mapping with these keys.
 func readMapping(what string, keys []key) reading {
 	return func(d *decoder, n *node) { d.fill(n, what, keys) }
 }
 
-// readNode keeps a value, which is read later when other keys are known.
+// readNode keeps a value that is read after other keys.
 func readNode(to **node) reading { return func(_ *decoder, n *node) { *to = n } }
 
 func defaultNode(at *node, text string) *node { return &node{place: at.place, text: text} }
@@ -279,7 +280,7 @@ func (d *decoder) wordError(n *node, ahead int, err error) {
 	d.report.add(n.within(skip, w.Word), w.Message(), w.Want)
 }
 
-// within returns the position of a word in a scalar's text, after skip characters.
+// within returns the position of a word that follows skip characters of a scalar's text.
 func (n *node) within(skip int, word string) place {
 	p := n.place
 	if strings.Contains(n.text, "\n") || n.text != "" && n.width < utf8.RuneCountInString(n.text) {
@@ -293,8 +294,8 @@ func (n *node) within(skip int, word string) place {
 	return p
 }
 
-// file reads a file that the experiment names. It returns false and reports no error if the File
-// has no Loader.
+// file reads a file that the experiment names. If the File has no Loader, it returns false without
+// an error.
 func (d *decoder) file(n *node, what string) (text []byte, ok bool) {
 	name, ok := d.scalar(n, "the name of "+what)
 	if !ok || d.load == nil {

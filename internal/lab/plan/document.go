@@ -106,7 +106,7 @@ func read(r *report, src *source, text string) *node {
 		case doc.Body == nil:
 		case root != nil:
 			b.report.add(b.at(file.Docs[i].Start), "the file has a second document",
-				"one experiment in a file")
+				"one experiment per file")
 			return nil
 		default:
 			root = b.node(doc.Body, 0)
@@ -140,7 +140,7 @@ func (b *builder) invalid() place {
 // such as anchors and tags.
 func (b *builder) flat(tokens token.Tokens) bool {
 	if len(tokens) > maxTokens {
-		b.report.add(place{src: b.src}, "too many values", strconv.Itoa(maxNodes)+" values at most")
+		b.report.add(place{src: b.src}, "too many values", strconv.Itoa(maxNodes)+" at most")
 		return false
 	}
 	depth, entries := 0, 0
@@ -185,9 +185,10 @@ func (b *builder) flat(tokens token.Tokens) bool {
 	return true
 }
 
-// mappings has the columns and the numbers of keys of the mappings around a token, outermost first.
+// mappings has the column and the number of keys of each mapping around a token, outermost first.
 type mappings []struct{ column, keys int }
 
+// leave removes the mappings that end before a token in this column.
 func (m *mappings) leave(column int) {
 	for len(*m) > 0 && (*m)[len(*m)-1].column > column {
 		*m = (*m)[:len(*m)-1]
@@ -228,7 +229,7 @@ func (b *builder) at(t *token.Token) place {
 
 func (b *builder) node(n ast.Node, depth int) *node {
 	if b.nodes++; b.nodes > maxNodes {
-		b.report.add(b.at(n.GetToken()), "too much", strconv.Itoa(maxNodes)+" values at most")
+		b.report.add(b.at(n.GetToken()), "too many values", strconv.Itoa(maxNodes)+" at most")
 		return nil
 	}
 	if depth > maxDepth {

@@ -27,7 +27,7 @@ type report struct {
 	// cell has the swept values of the cell that is being decoded. An error that occurs only in
 	// this cell names them.
 	cell []swept
-	// inapplicable are the expectations that no longer apply because a flag changed the file.
+	// inapplicable are the expectations that do not apply after a flag changed the file.
 	inapplicable []*node
 }
 
@@ -82,7 +82,7 @@ func (r *report) unknownKey(n *node, what string, known []string) {
 	r.add(n.place, diagnostic.Quote(n.text)+" is not a key of "+what+near, want)
 }
 
-// where names the cell, unless the error is in a swept value itself.
+// where returns the values of the cell, or "" if the error is in one of these values.
 func (r *report) where(p place) string {
 	var b strings.Builder
 	for i, s := range r.cell {
@@ -109,8 +109,8 @@ func (r *report) err() error {
 	return append(slices.Clone(r.errs), &Error{File: r.errs[0].File, Msg: msg})
 }
 
-// ErrorAt returns an error found when the file is played. It points to the key in the flow, or to
-// the flow if the flow does not have the key. A negative flow stands for all flows.
+// ErrorAt returns an error that was found after the file was read. It points to a key of a flow, or
+// to the flow if it does not have the key. A negative flow stands for all flows.
 func (f *File) ErrorAt(cell *Cell, flow int, key, msg, want string) error {
 	r := &report{}
 	at := f.root.get("flows")

@@ -64,14 +64,12 @@ func (d *decoder) expectations(n *node, x *Experiment) {
 func (d *decoder) expected(n *node) (list []Expectation) {
 	for _, item := range n.items {
 		e := expectationDraft{}
-		ok := false
+		read := e.readClaim
 		if item.kind == mapping {
-			ok = e.read(d, item)
-		} else {
-			ok = e.readClaim(d, item)
+			read = e.read
 		}
 		switch {
-		case ok:
+		case read(d, item):
 			e.Line = item.line
 			list = append(list, e.Expectation)
 		case d.changed:
@@ -94,8 +92,8 @@ func (e *expectationDraft) readClaim(d *decoder, n *node) bool {
 	return err == nil
 }
 
-// formulaError reports an error in a formula. If a flag has changed the swept variables, formulas
-// that name a missing one are skipped instead.
+// formulaError reports an error in a formula. If a flag has changed the file, it reports nothing: a
+// formula may name a variable or value that is no longer swept.
 func (d *decoder) formulaError(n *node, err error) {
 	var e *diagnostic.Error
 	switch {
@@ -136,7 +134,8 @@ func (e *expectationDraft) read(d *decoder, n *node) bool {
 	claim := fmt.Sprint(value, " ", comparisons[e.is[0].key.text], " ", is)
 	var err error
 	if e.Claim, err = formula.CompileClaim(claim, d.scope); err != nil {
-		d.bad(e.is[0].value, fmt.Sprintf("%v is not in the unit of %v", is, value), "the same unit")
+		d.bad(e.is[0].value, fmt.Sprintf("%v and %v have different units", is, value),
+			"the same unit")
 		return false
 	}
 	return e.within == nil || e.readWithin(d, is)
@@ -190,8 +189,8 @@ func (e *expectationDraft) readWhere(d *decoder) bool {
 	return all
 }
 
-// setting reads a value of a swept variable. If a flag has removed the variable from the file, this
-// is not an error.
+// setting reads a value of a swept variable. A missing value is not an error if a flag has changed
+// the file.
 func (d *decoder) setting(p pair) (Setting, bool) {
 	s := Setting{Value: label(p.value)}
 	var all []string
@@ -216,8 +215,8 @@ func (d *decoder) setting(p pair) (Setting, bool) {
 	return s, false
 }
 
-// newScope returns the names that formulas of a cell may use: the swept variables in order, then
-// the constants of the path.
+// newScope returns the names that formulas of a cell may use: the swept variables in order, the
+// constants of the experiment, and the flows.
 func (d *decoder) newScope(x *Experiment) *formula.Scope {
 	s := &formula.Scope{}
 	for _, v := range d.variables {
@@ -230,6 +229,7 @@ func (d *decoder) newScope(x *Experiment) *formula.Scope {
 	return s
 }
 
+// scoped returns the variable as formulas see it.
 func (v *variable) scoped() formula.Variable {
 	out := formula.Variable{Name: v.name}
 	for i, p := range v.values {

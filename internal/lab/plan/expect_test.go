@@ -92,7 +92,7 @@ func TestExpectations(t *testing.T) {
 }
 
 // If a flag changes the sweep, expectations about missing cells are omitted; the others remain.
-func TestExpectationsOfAChangedFile(t *testing.T) {
+func TestExpectationsOfChangedFile(t *testing.T) {
 	text := swept + "  - {value: goodput(cubic) > goodput(reno), source: s}\n" +
 		"  - {value: goodput > 0, source: s}\n" +
 		"  - {where: {cc: reno}, value: goodput, at_least: 1Mbit/s, source: s}\n"
@@ -153,7 +153,8 @@ sweep:
 		assert.NoError(t, err, text)
 	}
 	f = parse(t,
-		head+way+"flows: [{cc: reno}, {cc: reno}]\nsweep: {flows.0.cc: [reno], flows.1.cc: [cubic]}\n")
+		head+onePath+"flows: [{cc: reno}, {cc: reno}]\n"+
+			"sweep: {flows.0.cc: [reno], flows.1.cc: [cubic]}\n")
 	cells, err = f.Cells()
 	require.NoError(t, err)
 	assert.Equal(t, "flows.0.cc", cells[0].Set[0].Name)

@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// Experiment is one cell of an experiment file. Defaults are set, names are resolved, and numbers
-// of round trips and bandwidth-delay products are converted into times and bytes.
+// Experiment is one cell of an experiment file. Defaults are set, names are resolved, and
+// bandwidth-delay products and service times are converted into bytes and times.
 type Experiment struct {
 	Name  string
 	About string // one line, for lists
@@ -59,7 +59,7 @@ type Flow struct {
 	Protocol Protocol
 	// Upward flows send their data from the right to the left.
 	Upward bool
-	// Start is when the flow begins. Stop is when the flow is cut off; 0: at the end of the run.
+	// Start is when the flow begins, and Stop is when it ends; 0: at the end of the run.
 	Start, Stop time.Duration
 	// Delay is the one-way delay of each link of the flow's own hosts, in addition to the path's.
 	Delay time.Duration
@@ -98,12 +98,12 @@ type App struct {
 	// The application writes for the time On, then pauses for the time Off, and repeats this. If
 	// Off is 0, it never pauses.
 	On, Off time.Duration
-	// Requests is the number of times that the receiver requests Size bytes over one connection.
-	// Each request follows the end of the last response after Gap. 0: the sender sends Size bytes
-	// once, without a request.
+	// Requests is the number of times that the receiver requests Size bytes over one connection,
+	// each Gap after the end of the last response. 0: the sender sends Size bytes once, without a
+	// request.
 	Requests int
 	Gap      time.Duration
-	// At most one of these is set. It is then the application, and the fields above have no effect.
+	// At most one of these is set. If one is, the fields above have no effect.
 	// Echo is the application of founding document 000, over RCP or TCP; Burst is its thought
 	// experiment, over RCP. Objects is the application of founding document 003, over RDT or TCP.
 	// Notebook is the application of founding document 002, with the protocol of the same name.
@@ -147,17 +147,16 @@ func (x *Experiment) HostLink(f *Flow, sender bool) netem.Config {
 	return c
 }
 
-// Expectation is an expected result of an experiment. It is checked in each cell that Where
-// selects, with means over the cell's trials. If each metric in it selects the value of a variable,
-// as in utilisation(cubic) > utilisation(reno), it is checked once for all cells that differ only
-// in that variable.
+// Expectation is an expected result of an experiment. It applies to each cell that Where selects.
+// If each of its metrics selects a value of a variable, as in utilisation(cubic) >
+// utilisation(reno), it applies once to all cells that differ only in that variable.
 type Expectation struct {
 	About string // description for people
 	// Where selects cells by values of swept variables; empty: all cells.
 	Where []Setting
 	// Claim compares the checked value with the expected one.
 	Claim *formula.Claim
-	// Published is a paper's value if that differs from the theoretical value, and Why explains the
+	// Published is a paper's value if it differs from the theoretical value, and Why explains the
 	// difference.
 	Published, Why string
 	// Source is the source of the expected value: an RFC's section, a paper's figure, a formula,
@@ -189,7 +188,7 @@ type Cell struct {
 }
 
 // endless returns a flow that would stop virtual time, or nil. Such a flow always has more data to
-// send, and each packet is acknowledged at the instant at which it is sent.
+// send, and gets each acknowledgment at the instant at which it sends the packet.
 func (x *Experiment) endless() *Flow {
 	p := &x.Path
 	timeless := p.Down.Delay+p.Up.Delay+x.HostJitter == 0 && p.Down.Rate == nil &&
@@ -204,7 +203,7 @@ func (x *Experiment) endless() *Flow {
 	return nil
 }
 
-// Warnings returns the reasons to doubt the results, each once.
+// Warnings returns reasons to doubt the results.
 func Warnings(cells []Cell) []string {
 	for i := range cells {
 		if c := &cells[i]; c.HostJitter == 0 && len(c.Flows) > 1 && c.Path.Down.Rate != nil {
@@ -216,7 +215,7 @@ func Warnings(cells []Cell) []string {
 	return nil
 }
 
-// An application with a rate writes pieces of pieceTime at its rate, but at least pieceBytes.
+// An application with a rate writes the data of pieceTime at once, but at least pieceBytes.
 const (
 	pieceTime  = time.Millisecond
 	pieceBytes = 1400
@@ -269,7 +268,8 @@ func (a *App) paced(elapsed time.Duration, sent, size uint64) (n uint64, wait ti
 	return due - sent, 0
 }
 
-// due returns the number of bytes that should have been written since the start.
+// due returns the number of bytes that an application with a rate should have written, given the
+// time since its start.
 func (a *App) due(elapsed time.Duration) uint64 {
 	if a.Off > 0 {
 		cycle := a.On + a.Off
@@ -279,6 +279,7 @@ func (a *App) due(elapsed time.Duration) uint64 {
 	return volume(a.Rate, elapsed)
 }
 
+// volume returns the number of bytes that a rate in bit/s transfers in a time.
 func volume(rate int64, d time.Duration) uint64 {
 	hi, lo := bits.Mul64(uint64(rate), uint64(d))
 	n, _ := bits.Div64(hi, lo, 8e9)

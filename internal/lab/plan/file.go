@@ -85,15 +85,15 @@ func Parse(name string, src []byte) (*File, error) {
 	return f, nil
 }
 
-// probe decodes the first cell, and one cell for each other swept value. It also checks the values
-// that the sweep replaces.
+// probe decodes the first cell, and one cell for each other swept value. It also checks the file's
+// own values of swept keys.
 func (f *File) probe(r *report) {
-	written := &report{}
-	d := decoder{report: written, variables: f.sweeps}
+	unswept := &report{}
+	d := decoder{report: unswept, variables: f.sweeps}
 	d.experiment(f.root)
 	for _, v := range f.sweeps {
 		for _, c := range v.values[0].changes {
-			for _, e := range written.errs {
+			for _, e := range unswept.errs {
 				if n := f.root.find(c.key); n != nil && e.Line == n.line && e.Col == n.col {
 					r.add(n.place, e.Msg, e.Want)
 				}
@@ -177,8 +177,8 @@ func readFlag(r *report, flag, arg string, many bool) (k keyPath, value *node) {
 	return k, value
 }
 
-// Set changes the value of a key: "path.down.queue.limit=1bdp". The value is read as if it were in
-// the file; Cells reports its errors. If the key was swept, the sweep over it ends.
+// Set changes the value of a key: "path.down.queue.limit=1bdp". Cells reports errors in the value.
+// The key is no longer swept.
 func (f *File) Set(arg string) error {
 	r := &report{}
 	k, value := readFlag(r, "--set", arg, false)
@@ -209,6 +209,7 @@ func knownFirst(r *report, k keyPath) bool {
 	return false
 }
 
+// unsweep stops sweeping a key.
 func (f *File) unsweep(key string) {
 	var left []variable
 	for _, v := range f.sweeps {
@@ -226,8 +227,8 @@ func matchesKey(key, other string) bool {
 	return slices.EqualFunc(a, b, func(x, y string) bool { return x == y || x == "*" })
 }
 
-// Sweep sweeps a key over several values: "flows.0.cc=reno,cubic". They replace the values that the
-// file has for that key.
+// Sweep sweeps a key over several values: "flows.0.cc=reno,cubic". They replace the file's sweep of
+// the key.
 func (f *File) Sweep(arg string) error {
 	r := &report{}
 	k, values := readFlag(r, "--sweep", arg, true)
@@ -250,8 +251,8 @@ func (f *File) Sweep(arg string) error {
 	return nil
 }
 
-// Cells returns the experiments of the cross product of the swept variables, or the single
-// experiment. The last variable changes fastest. Its error is of type Errors; errors in flags name
+// Cells returns the cross product of the swept variables, in which the last variable changes
+// fastest. Without a sweep, it returns one cell. Its error is of type Errors; errors in flags name
 // the flag instead of the file.
 func (f *File) Cells() ([]Cell, error) {
 	r := &report{}
@@ -299,6 +300,7 @@ func (f *File) Cells() ([]Cell, error) {
 	return cells, nil
 }
 
+// label returns a value as text.
 func label(n *node) string {
 	if n.kind == scalar {
 		return n.text

@@ -88,7 +88,7 @@ var protocolNames = []string{string(TCP), string(RCP), string(RDT), string(Noteb
 func (x *draft) readFlows(d *decoder, root *node) {
 	n := x.flows
 	switch {
-	case n == nil && root.get("flows") != nil: // the list is empty; another check reports that
+	case n == nil && root.get("flows") != nil: // fill has reported that the key has no value
 		return
 	case n == nil:
 		d.report.add(root.place, "the experiment has no flows", "flows: [{cc: cubic}]")
@@ -142,11 +142,12 @@ func readFlow(d *decoder, n *node) *flowDraft {
 			d.duration), "less than duration")
 	}
 	if i := n.get("interval"); i != nil && f.count == 1 {
-		d.bad(i, "an interval needs more than one copy", "a count such as count: 3")
+		d.bad(i, "an interval needs a count of more than 1", "a count such as count: 3")
 	}
 	return f
 }
 
+// copies returns the flows of one item of the list.
 func (f *flowDraft) copies(item int) []Flow {
 	out := make([]Flow, f.count)
 	for i := range out {
@@ -212,7 +213,7 @@ func (a *App) keys() []key {
 	}
 }
 
-// maxBytes is more than any run transfers.
+// maxBytes limits sizes. It is more than any run transfers.
 const maxBytes = 1 << 50
 
 func (f *flowDraft) finishApp(d *decoder) {

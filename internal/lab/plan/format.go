@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// maxFlowLine is the longest line in flow style; longer ones are written in block style.
+// maxFlowLine limits the length of a line in YAML's flow style. Longer values are in block style.
 const maxFlowLine = 96
 
 // block writes a mapping or a list in block style with an indentation.
@@ -41,6 +41,7 @@ func block(b *strings.Builder, n *node, indent int) {
 	}
 }
 
+// oneLine returns a value in flow style, and reports whether it fits in a line.
 func oneLine(n *node, indent int) (line string, short bool) {
 	var b strings.Builder
 	flowStyle(&b, n)

@@ -79,7 +79,7 @@ const maxRandom = 1 << 26
 func objectKeys(c *workload.ObjectsConfig) []key {
 	return []key{
 		{"pairs", "", readCount(
-			"how many small objects, and large ones", rdt.MaxObjects/2, &c.Pairs)},
+			"the number of small objects, and of large objects", rdt.MaxObjects/2, &c.Pairs)},
 		{"small", "", readSize("the size of a small object", 1, maxRandom, &c.Small)},
 		{"large", "", readSize("the size of a large object", 1, maxRandom, &c.Large)},
 		{"smallest_first", "", readSwitch(&c.SmallestFirst)},
@@ -116,13 +116,13 @@ func rdtKeys(o *workload.ObjectsConfig) []key {
 		{"in_order", "", readSwitch(&c.InOrder)},
 		{"push", "", readSwitch(&c.Push)},
 		{"patience", "", readTime(
-			"the time without progress before it gives up", maxSpan/7, &c.Patience)},
+			"the time without progress before the sender gives up", maxSpan/7, &c.Patience)},
 		{"cost", "", readCost(&o.Cost)},
 		{"buffer", "", readSize("the sockets' receive buffer", 1, maxMemory, &o.Buffer)},
 	}
 }
 
-// readCost reads the time per packet. "none" is stored as a negative number.
+// readCost reads the time per packet. Zero is stored as -1, because 0 stands for the default.
 func readCost(to *time.Duration) reading {
 	return func(d *decoder, n *node) {
 		if t, ok := d.span(n, "the sender's time per packet", 0, time.Second); ok {
@@ -133,7 +133,7 @@ func readCost(to *time.Duration) reading {
 	}
 }
 
-// strategyDraft builds a NotebookApp: the strategy of founding document 002's senders.
+// strategyDraft is a NotebookApp that is being read.
 type strategyDraft struct {
 	NotebookApp
 	name string
@@ -162,8 +162,8 @@ func (s *strategyDraft) keys() []key {
 		{"sender_cost", "", readCost(&s.SenderCost)},
 		{"receiver_cost", "", readCost(&s.ReceiverCost)},
 		{"held_cost", "", readCost(&s.HeldCost)},
-		{"buffer", "", readSegments("datagrams that a socket queues", 1<<20, &s.Buffer)},
-		{"recv_window", "", readSegments("segments that the receiver keeps", most, &s.Window)},
+		{"buffer", "", readSegments("a socket's queue of datagrams", 1<<20, &s.Buffer)},
+		{"recv_window", "", readSegments("the receiver's buffer", most, &s.Window)},
 	}
 }
 

@@ -172,13 +172,13 @@ func TestDirections(t *testing.T) {
 		assert.Equal(t, tt.want, got.Path.Down, tt.text)
 		_, err := netem.New(got.Path.Down, netem.Streams(1))
 		assert.NoError(t, err, tt.text)
-		assert.Equal(t, got.Path.Down.Delay, got.Path.Up.Delay, "the way back is as long")
-		assert.Equal(t, netem.Config{Delay: got.Path.Up.Delay}, got.Path.Up, "and nothing else")
+		assert.Equal(t, got.Path.Down.Delay, got.Path.Up.Delay, "up has the same delay")
+		assert.Equal(t, netem.Config{Delay: got.Path.Up.Delay}, got.Path.Up, "and no impairments")
 	}
 }
 
 // The direction up can be the same as down, completely or in parts.
-func TestWayBack(t *testing.T) {
+func TestUp(t *testing.T) {
 	const below = "delay: 20ms, rate: 1Mbit, queue: 50pkt, loss: 1%"
 	for _, tt := range []struct {
 		up   string
@@ -193,10 +193,10 @@ func TestWayBack(t *testing.T) {
 		{"{rate: same, jitter: same, queue: infinite}", netem.Config{Rate: mbit}},
 		{"delay 3ms", netem.Config{Delay: 3 * ms}},
 	} {
-		got := one(t, head+"path: {down: {"+below+"}, up: "+tt.up+"}\n"+talk)
+		got := one(t, head+"path: {down: {"+below+"}, up: "+tt.up+"}\n"+oneFlow)
 		assert.Equal(t, tt.want, got.Path.Up, tt.up)
 	}
-	f := parse(t, head+"path: {down: {"+below+"}, up: same}\n"+talk)
+	f := parse(t, head+"path: {down: {"+below+"}, up: same}\n"+oneFlow)
 	require.NoError(t, f.Set("path.up.loss=none"))
 	require.NoError(t, f.Set("path.*.delay=7ms"))
 	cells, err := f.Cells()
@@ -377,7 +377,7 @@ func TestFlowNames(t *testing.T) {
 		{"[{name: reno-1}, {cc: reno, count: 2}]", "reno-1 reno-2 reno-3"},
 	} {
 		var names []string
-		for _, f := range one(t, head+way+"flows: "+tt.flows+"\n").Flows {
+		for _, f := range one(t, head+onePath+"flows: "+tt.flows+"\n").Flows {
 			names = append(names, f.Name)
 		}
 		assert.Equal(t, tt.want, strings.Join(names, " "), tt.flows)
@@ -401,7 +401,7 @@ func TestHostJitter(t *testing.T) {
 	} {
 		assert.Equal(t, tt.want, one(t, whole+tt.text).HostJitter, tt.text)
 	}
-	assert.Zero(t, one(t, down("delay: 3ms")).HostJitter, "nothing is served")
+	assert.Zero(t, one(t, down("delay: 3ms")).HostJitter, "the path has no rate")
 	assert.Equal(t, time.Minute, one(t, down("rate: 1bit/s")).HostJitter, "a packet takes 12000 s")
 }
 
@@ -457,7 +457,7 @@ func TestFiles(t *testing.T) {
 func TestMahimahi(t *testing.T) {
 	f := parse(t, head+`mm: mm-delay 88 mm-loss downlink .01 mm-loss uplink 0.1 mm-loss uplink .5 `+
 		`mm-link slow.trace slow.trace --downlink-queue=droptail --downlink-queue-args=bytes=26400 --`+
-		"\n"+talk)
+		"\n"+oneFlow)
 	f.Load = traces.load
 	cells, err := f.Cells()
 	require.NoError(t, err)
@@ -485,14 +485,14 @@ func TestMahimahi(t *testing.T) {
 		}},
 		{"--uplink-queue=infinite --meter-all --uplink-log=up.log", nil},
 	} {
-		f = parse(t, head+"mm: 'mm-link slow.trace slow.trace --once "+tt.options+"'\n"+talk)
+		f = parse(t, head+"mm: 'mm-link slow.trace slow.trace --once "+tt.options+"'\n"+oneFlow)
 		f.Load = traces.load
 		cells, err = f.Cells()
 		require.NoError(t, err, tt.options)
 		assert.Equal(t, tt.want, cells[0].Path.Up.Queue)
 		assert.True(t, cells[0].Path.Up.Rate.(netem.Opportunities).Once)
 	}
-	x := one(t, head+"mm: mm-delay 10 mm-delay 5 mm-onoff downlink 5 0.5\n"+talk)
+	x := one(t, head+"mm: mm-delay 10 mm-delay 5 mm-onoff downlink 5 0.5\n"+oneFlow)
 	assert.Equal(t, netem.Config{
 		Delay: 15 * ms, Loss: netem.OnOff{On: 5 * time.Second, Off: 500 * ms, Poisson: true},
 	}, x.Path.Down)

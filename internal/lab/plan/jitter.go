@@ -26,14 +26,14 @@ func (j *jitterDraft) keys() []key {
 		}
 	}
 	return []key{
-		{"uniform", "", size("", "so much more or less")},
+		{"uniform", "", size("", "a maximum deviation")},
 		{"normal", "", size("normal", "a standard deviation")},
 		{"pareto", "", size("pareto", "a jitter")},
 		{"paretonormal", "", size("paretonormal", "a jitter")},
 		{"table", "", readNode(&j.table)},
 		{"width", "", func(d *decoder, n *node) {
 			j.widthNode = n
-			readTime("the time that 8192 in the table stands for", maxDelay, &j.width)(d, n)
+			readTime("the time for the table's value 8192", maxDelay, &j.width)(d, n)
 		}},
 		{"steps", "", j.readSteps},
 		{"overtake", "", readSwitch(&j.overtake)},
@@ -87,7 +87,7 @@ func (j *jitterDraft) readTable(d *decoder) {
 }
 
 func (j *jitterDraft) readSteps(d *decoder, n *node) {
-	steps, ok := d.steps(n, "how much longer packets take", result.Seconds)
+	steps, ok := d.steps(n, "an extra delay", result.Seconds)
 	if !ok {
 		return
 	}

@@ -84,7 +84,7 @@ func (r *report) put(root, n *node, path []*node, value *node) *node {
 	return n
 }
 
-// putPair changes or adds a key of a mapping. Decoding the document checks whether the key exists.
+// putPair changes or adds a key of a mapping. The decoder checks later whether the key is known.
 func (r *report) putPair(root, n *node, path []*node, value *node) *node {
 	out := *n
 	out.pairs = slices.Clone(n.pairs)
@@ -118,6 +118,7 @@ func (r *report) putPair(root, n *node, path []*node, value *node) *node {
 	return &out
 }
 
+// index reports whether a part of a key selects items of a list.
 func (n *node) index() bool {
 	_, err := strconv.Atoi(n.text)
 	return err == nil || n.text == "*"

@@ -141,12 +141,12 @@ func readLossModel(d *decoder, n *node) netem.Loss {
 	var l lossDraft
 	keys := l.keys()
 	d.fill(n, "a loss", keys)
-	company := append([]string{model}, lossKeys[model]...)
+	allowed := append([]string{model}, lossKeys[model]...)
 	for _, p := range n.pairs {
 		k := p.key.text
-		if slices.Contains(names(keys), k) && !slices.Contains(company, k) {
+		if slices.Contains(names(keys), k) && !slices.Contains(allowed, k) {
 			d.bad(p.key, diagnostic.Quote(k)+" cannot be used with "+model,
-				diagnostic.OneOf(company))
+				diagnostic.OneOf(allowed))
 			return nil
 		}
 	}
@@ -186,7 +186,7 @@ func (l *lossDraft) finish(d *decoder, n *node, model string) netem.Loss {
 	return t
 }
 
-// lossWords reads the arguments of loss in tc-netem(8).
+// lossWords reads the arguments of the keyword loss in tc-netem(8).
 func lossWords(d *decoder, n *node) netem.Loss {
 	const ahead = "loss "
 	text, ok := d.scalar(n, "the arguments of tc-netem(8) after loss, such as 0.3% 25%")
@@ -251,7 +251,7 @@ func onOffKeys(o *netem.OnOff) []key {
 
 func readOnOff(d *decoder, n *node) netem.Loss {
 	var o netem.OnOff
-	if !d.fill(n, "a link that works and fails", onOffKeys(&o)) || !d.check(n, o) {
+	if !d.fill(n, "an on-off loss", onOffKeys(&o)) || !d.check(n, o) {
 		return nil
 	}
 	return o
@@ -307,8 +307,8 @@ func (g *gilbertDraft) keys() []key {
 			}
 			g.burst = m.value
 		}},
-		{"p", "", readShare("good to bad", &g.P)},
-		{"r", "", readShare("bad to good", &g.R)},
+		{"p", "", readShare("the probability of a change from good to bad", &g.P)},
+		{"r", "", readShare("the probability of a change from bad to good", &g.R)},
 		{"good", "", readShare("a loss", &g.Good)},
 		{"bad", "", readShare("a loss", &g.Bad)},
 	}

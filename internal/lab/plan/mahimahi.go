@@ -25,8 +25,8 @@ var shells map[string]func(*chain, *node)
 
 func init() { // shells is set in init, because its functions refer to it
 	shells = map[string]func(*chain, *node){
-		"mm-delay": (*chain).delay, "mm-loss": (*chain).lose, "mm-link": (*chain).link,
-		"mm-onoff": (*chain).onOff,
+		"mm-delay": (*chain).readDelay, "mm-loss": (*chain).readLoss,
+		"mm-link": (*chain).readLink, "mm-onoff": (*chain).readOnOff,
 	}
 }
 
@@ -34,8 +34,8 @@ var shellNames = []string{"mm-delay", "mm-link", "mm-loss", "mm-onoff"}
 
 const maxChainWords = 200
 
-// readMahimahi reads a mahimahi command line. Data takes the downlink, like a download inside the
-// shells.
+// readMahimahi reads a mahimahi command line. Data uses the downlink, like a download by a program
+// in the shells.
 func readMahimahi(d *decoder, n *node, down, up *link) {
 	text, ok := d.scalar(n, "a chain such as mm-delay 88 mm-link T T")
 	if !ok {
@@ -70,7 +70,7 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 		before := len(d.report.errs)
 		read(c, w)
 		if len(d.report.errs) > before {
-			return // the next words may be this command's arguments
+			return // the next word may be an argument of this command
 		}
 	}
 	for _, l := range []*link{down, up} {
@@ -80,6 +80,7 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 	}
 }
 
+// next returns the next argument of a shell. It returns nil if it has reported an error.
 func (c *chain) next(shell *node, usage string) *node {
 	if len(c.words) == 0 || slices.Contains(shellNames, c.words[0].text) {
 		c.d.bad(shell, shell.text+" needs more arguments", usage)
@@ -90,7 +91,7 @@ func (c *chain) next(shell *node, usage string) *node {
 	return w
 }
 
-func (c *chain) delay(shell *node) {
+func (c *chain) readDelay(shell *node) {
 	w := c.next(shell, "mm-delay MILLISECONDS")
 	if w == nil {
 		return
@@ -106,7 +107,8 @@ func (c *chain) delay(shell *node) {
 	}
 }
 
-func (c *chain) way(shell *node, usage string) *link {
+// direction reads uplink or downlink. It returns nil if it has reported an error.
+func (c *chain) direction(shell *node, usage string) *link {
 	w := c.next(shell, usage)
 	if w == nil {
 		return nil
@@ -120,10 +122,10 @@ func (c *chain) way(shell *node, usage string) *link {
 	return nil
 }
 
-// lose reads mm-loss, a share from 0 to 1. If there are several, they apply one after the other.
-func (c *chain) lose(shell *node) {
+// readLoss reads mm-loss, a share from 0 to 1. Several shares apply one after the other.
+func (c *chain) readLoss(shell *node) {
 	const usage = "mm-loss uplink RATE or mm-loss downlink RATE"
-	l := c.way(shell, usage)
+	l := c.direction(shell, usage)
 	if l == nil {
 		return
 	}
@@ -144,10 +146,10 @@ func (c *chain) lose(shell *node) {
 	}
 }
 
-// onOff reads mm-onoff: mean times in seconds, exponentially distributed.
-func (c *chain) onOff(shell *node) {
+// readOnOff reads mm-onoff: the means of exponentially distributed times, in seconds.
+func (c *chain) readOnOff(shell *node) {
 	const usage = "mm-onoff uplink MEAN-ON-SECONDS MEAN-OFF-SECONDS"
-	l := c.way(shell, usage)
+	l := c.direction(shell, usage)
 	if l == nil {
 		return
 	}
@@ -177,8 +179,8 @@ func (c *chain) onOff(shell *node) {
 	}
 }
 
-// link reads mm-link: the uplink and downlink traces and the queue options.
-func (c *chain) link(shell *node) {
+// readLink reads mm-link: the traces of the uplink and the downlink, and options.
+func (c *chain) readLink(shell *node) {
 	const usage = "mm-link UPLINK-TRACE DOWNLINK-TRACE"
 	if c.linked {
 		c.d.bad(shell, "a second mm-link", "one bottleneck")
@@ -198,16 +200,17 @@ func (c *chain) link(shell *node) {
 	}
 	queues := map[*link]*mmQueue{c.down: {}, c.up: {}}
 	for len(c.words) > 0 && strings.HasPrefix(c.words[0].text, "-") {
-		c.option(queues)
+		c.readOption(queues)
 	}
 	for _, l := range []*link{c.up, c.down} {
 		c.queue(l, queues[l])
 	}
 }
 
+// mmQueue has the values of a direction's options --…-queue and --…-queue-args.
 type mmQueue struct{ kind, args *node }
 
-func (c *chain) option(queues map[*link]*mmQueue) {
+func (c *chain) readOption(queues map[*link]*mmQueue) {
 	w := c.words[0]
 	c.words = c.words[1:]
 	name, value, found := strings.Cut(strings.TrimLeft(w.text, "-"), "=")

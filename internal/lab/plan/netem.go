@@ -8,10 +8,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// netemKeys returns the keys for the parts of a direction that netem's arguments set in c.
+// netemKeys returns the keys of experiment files for the fields of c that are set.
 func netemKeys(c *netem.Config) (keys []string) {
 	for _, part := range []struct {
-		said bool
+		set  bool
 		keys string
 	}{
 		{c.Delay != 0, "delay"},
@@ -25,7 +25,7 @@ func netemKeys(c *netem.Config) (keys []string) {
 		{c.Reorder != netem.Reorder{}, "reorder"},
 		{c.Policer != nil, "policer"},
 	} {
-		if part.said {
+		if part.set {
 			keys = append(keys, strings.Fields(part.keys)...)
 		}
 	}
@@ -60,8 +60,8 @@ func netemWords(d *decoder, n *node) (netem.Config, bool) {
 	return cfg, true
 }
 
-// Netem applies arguments of tc-netem(8), such as "delay 40ms loss 1%", to the direction of the
-// data. They replace the parts of the link that they name, swept or not; other parts do not change.
+// Netem applies arguments of tc-netem(8), such as "delay 40ms loss 1%", to the direction down. They
+// replace the parts of the link that they name, swept or not. Other parts do not change.
 func (f *File) Netem(words string) error {
 	r := &report{}
 	n := flagWords(r, "--netem", words)
@@ -77,10 +77,10 @@ func (f *File) Netem(words string) error {
 	if len(r.errs) > 0 {
 		return r.err()
 	}
-	down, said := &node{place: n.place, kind: mapping}, netemKeys(&cfg)
+	down, replaced := &node{place: n.place, kind: mapping}, netemKeys(&cfg)
 	if old := path.get("down"); old != nil && old.kind == mapping {
 		down.pairs = slices.DeleteFunc(slices.Clone(old.pairs), func(p pair) bool {
-			return p.key.text == "netem" || slices.Contains(said, p.key.text)
+			return p.key.text == "netem" || slices.Contains(replaced, p.key.text)
 		})
 	}
 	down.pairs = append(down.pairs, pair{&node{place: n.place, text: "netem"}, n})
@@ -89,7 +89,7 @@ func (f *File) Netem(words string) error {
 		return r.err()
 	}
 	f.root, f.changed = root, true
-	for _, k := range said {
+	for _, k := range replaced {
 		f.unsweepBelow("--netem", "path", "down", k)
 	}
 	return nil
@@ -147,6 +147,7 @@ func (f *File) unsweepBelow(flag string, parts ...string) {
 	nameVariables(f.sweeps)
 }
 
+// within reports whether the key begins with these parts. A * in the key matches any part.
 func (k keyPath) within(parts []string) bool {
 	if len(k.segments) < len(parts) {
 		return false

@@ -28,7 +28,7 @@ func firstOf(t *testing.T, f *plan.File, want int) plan.Cell {
 }
 
 // Options of netem replace the same settings of the file, swept or not, and leave all others.
-func TestNetemWords(t *testing.T) {
+func TestNetemArguments(t *testing.T) {
 	f := parse(t, impaired)
 	require.NoError(t, f.Netem("delay 40ms loss 5%"))
 	c := firstOf(t, f, 2)
@@ -46,12 +46,12 @@ func TestNetemWords(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, c.Path, firstOf(t, again, 2).Path)
 
-	require.NoError(t, f.Netem("duplicate 1%"), "in place of the words before")
+	require.NoError(t, f.Netem("duplicate 1%"), "the new arguments replace the old ones")
 	assert.InDelta(t, 0.01, firstOf(t, f, 2).Path.Down.Duplicate, 1e-12)
 }
 
 // A mahimahi command line replaces the whole path.
-func TestMahimahiWords(t *testing.T) {
+func TestMahimahiFlag(t *testing.T) {
 	f := parse(t, impaired)
 	f.Load = func(string) ([]byte, error) { return []byte("1\n2\n"), nil }
 	require.NoError(t, f.Mahimahi("mm-delay 40 mm-loss downlink .01 mm-link up down"))
@@ -69,7 +69,7 @@ func TestMahimahiWords(t *testing.T) {
 }
 
 // Errors in a flag's value show their position.
-func TestBadWords(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	f := parse(t, impaired)
 	before := string(f.Resolved())
 	for words, want := range map[string]string{
@@ -83,7 +83,7 @@ func TestBadWords(t *testing.T) {
 	assert.EqualError(t, f.Mahimahi("mm-delay 40 mm-lnk a b"), "--mm: \"mm-lnk\" is not a "+
 		"mahimahi shell that node lab supports (did you mean mm-link?); expected mm-delay, mm-link, mm-loss "+
 		"or mm-onoff\n    mm-delay 40 mm-lnk a b\n                ^^^^^^")
-	assert.Equal(t, before, string(f.Resolved()), "nothing of it is taken")
+	assert.Equal(t, before, string(f.Resolved()), "an invalid flag changes nothing")
 	f.Load = func(string) ([]byte, error) { return nil, assert.AnError }
 	require.NoError(t, f.Mahimahi("mm-link up down"), "traces are read later")
 	_, err := f.Cells()

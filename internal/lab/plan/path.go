@@ -13,14 +13,14 @@ type link struct {
 	at       *node
 	queue    *node
 	rateNode *node
-	mean     float64 // mean rate in bits/s; 0: unlimited
+	mean     float64 // mean rate in bit/s; 0: unlimited
 	unknown  bool    // the rate has an error
 }
 
 // maxDelay is netem's limit.
 const maxDelay = time.Hour
 
-// pathKeys are the keys of a path. readPath reads both.
+// pathKeys are the keys of a path. readPath reads their values.
 var pathKeys = func() []key {
 	later := func(*decoder, *node) {}
 	return []key{{"down", "", later}, {"up", "", later}}
@@ -58,7 +58,7 @@ func (x *draft) readPath(d *decoder, root *node) {
 		return
 	case x.mahimahi != nil:
 		readMahimahi(d, x.mahimahi, down, up)
-	case x.path == nil && root.get("path") != nil: // the path is empty; another check reports that
+	case x.path == nil && root.get("path") != nil: // fill has reported that the key has no value
 		return
 	case x.path == nil:
 		d.report.add(root.place, "the experiment has no path", "path: {down: {…}} or mm")
@@ -69,18 +69,17 @@ func (x *draft) readPath(d *decoder, root *node) {
 		d.bad(x.path, "the path has no down, the direction of the data", "down: {delay: 20ms, …}")
 		return
 	default:
-		below := x.path.get("down")
-		down.read(d, below)
-		up.read(d, above(x.path.get("up"), below))
-		if way := x.path.get("up"); (way == nil || way.get("delay").plain("same")) &&
-			below.get("delay") == nil {
-			up.Delay = down.Delay // the delay of both directions, as in the arguments of netem
+		n := x.path.get("down")
+		down.read(d, n)
+		up.read(d, withSame(x.path.get("up"), n))
+		if u := x.path.get("up"); (u == nil || u.get("delay").plain("same")) &&
+			n.get("delay") == nil {
+			up.Delay = down.Delay // the delay is in the arguments of netem
 		}
 	}
 	d.unread = down.unknown || up.unknown
 	d.rtt = down.Delay + up.Delay
-	d.bottleneck = down.mean
-	d.bottleneck = cmp.Or(d.bottleneck, up.mean)
+	d.bottleneck = cmp.Or(down.mean, up.mean)
 	down.readQueue(d)
 	up.readQueue(d)
 	x.Path.Down, x.Path.Up = down.Config, up.Config
@@ -102,13 +101,13 @@ func defaultUp(p place) *node {
 	}}
 }
 
-// above replaces "same" by the value of the direction below.
-func above(n, below *node) *node {
+// withSame replaces "same" in the direction up by the value of the direction down.
+func withSame(n, down *node) *node {
 	switch {
 	case n == nil || n.empty():
-		n = defaultUp(below.place)
+		n = defaultUp(down.place)
 	case n.plain("same"):
-		return below
+		return down
 	}
 	if n.kind != mapping {
 		return n
@@ -117,9 +116,9 @@ func above(n, below *node) *node {
 	out.pairs = nil
 	for _, p := range n.pairs {
 		if p.value.plain("same") {
-			if p.value = below.get(p.key.text); p.value == nil {
+			if p.value = down.get(p.key.text); p.value == nil {
 				if p.key.text == "delay" || slices.Contains(names(new(link).keys()), p.key.text) {
-					continue // the return direction equals the other one, which is empty
+					continue // down does not have the key
 				}
 				p.value = &node{place: p.key.place, text: "same"}
 			}

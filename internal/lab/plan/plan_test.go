@@ -41,7 +41,7 @@ flows:
 warmup: 20s
 `
 
-func TestAWholeFile(t *testing.T) {
+func TestCompleteFile(t *testing.T) {
 	got := one(t, tahoe)
 	rate := netem.BitsPerSecond(2_640_000)
 	assert.Equal(t, plan.Experiment{
@@ -69,7 +69,7 @@ func TestAWholeFile(t *testing.T) {
 	}, got)
 }
 
-// A cell has the values of its labels; the last key changes fastest.
+// Each cell has its own values; the last key changes fastest.
 func TestCells(t *testing.T) {
 	f := parse(t,
 		tahoe+"sweep: {flows.0.cc: [tahoe, reno], path.down.queue.limit: [1bdp, 20pkt, 50ms]}\n")
@@ -100,9 +100,9 @@ func TestCells(t *testing.T) {
 		assert.Equal(t, want.cc, c.Flows[0].TCP.Recovery.Congestion)
 		assert.Equal(t, want.queue, c.Path.Down.Queue)
 	}
-	require.NoError(t, f.Set("flows.0.cc=cubic"), "what is set is swept no more")
+	require.NoError(t, f.Set("flows.0.cc=cubic"), "a key that is set is no longer swept")
 	require.NoError(t, f.Sweep("path.down.queue.limit=5kB,6kB"),
-		"the flag's values, not the file's")
+		"the flag's values replace the file's")
 	cells, err = f.Cells()
 	require.NoError(t, err)
 	require.Len(t, cells, 2)
@@ -114,9 +114,9 @@ func TestCells(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]int{
 		whole: 0, whole + "host_jitter: 0\n": 0,
-		head + way + "flows: [{count: 2}]\n":                                                0,
-		head + way + "host_jitter: off\nflows: [{count: 2}]\n":                              1,
-		head + way + "flows: [{count: 2}]\nsweep: {host_jitter: [1svc, 0], seed: [1, 2]}\n": 1,
+		head + onePath + "flows: [{count: 2}]\n":                                                0,
+		head + onePath + "host_jitter: off\nflows: [{count: 2}]\n":                              1,
+		head + onePath + "flows: [{count: 2}]\nsweep: {host_jitter: [1svc, 0], seed: [1, 2]}\n": 1,
 	} {
 		cells, err := parse(t, text).Cells()
 		require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestWarnings(t *testing.T) {
 }
 
 // A number that does not fit in a float is an error.
-func TestNumbersWithoutEnd(t *testing.T) {
+func TestOverflow(t *testing.T) {
 	f := parse(t, tahoe)
 	require.NoError(t, f.Set("duration=1e400s"))
 	_, err := f.Cells()
@@ -133,7 +133,7 @@ func TestNumbersWithoutEnd(t *testing.T) {
 }
 
 // An error in a flag quotes the flag.
-func TestFlagMistakes(t *testing.T) {
+func TestFlagErrors(t *testing.T) {
 	f := parse(t, tahoe)
 	require.NoError(t, f.Set("path.down.queue.limit=1bpd"))
 	require.NoError(t, f.Sweep("flows.0.cc=reno,cubik"))

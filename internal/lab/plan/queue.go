@@ -21,8 +21,7 @@ type threshold struct {
 	inPackets bool
 }
 
-// queueKinds are the disciplines in the order of error messages, with their keys other than type
-// and limit.
+// queueKinds are the disciplines, with their keys other than type and limit.
 var queueKinds = []struct {
 	name string
 	keys []string
@@ -72,7 +71,7 @@ func (q *queue) keys() []key {
 	}
 }
 
-// placeholderRate replaces a rate that has an error, so that the queue can still be checked.
+// placeholderRate replaces an invalid rate, so that the queue can still be checked.
 const placeholderRate = 12e6
 
 func (l *link) readQueue(d *decoder) {
@@ -120,6 +119,7 @@ func (l *link) readQueue(d *decoder) {
 	}
 }
 
+// foreignKeys reports the keys that the discipline does not have.
 func (q *queue) foreignKeys(d *decoder, n *node) {
 	own := []string{"type"}
 	if q.Discipline != "infinite" {
@@ -148,7 +148,7 @@ func (q *queue) readLimits(d *decoder, l *link) {
 	}
 }
 
-// maxQueue limits a queue's size in bytes. It equals netem's limit on the bytes in a link.
+// maxQueue and maxQueuePackets limit a queue. maxQueue equals netem's limit of the bytes in a link.
 const (
 	maxQueue        = 1 << 30
 	maxQueuePackets = 1 << 20
@@ -201,6 +201,7 @@ func (l *link) readLength(d *decoder, n *node, what string) (threshold, bool) {
 	return threshold{int(math.Round(m.value)), false}, true
 }
 
+// packet returns the size of a packet of the MTU in the queue.
 func (l *link) packet(mtu int) float64 {
 	if _, ok := l.Rate.(netem.Opportunities); ok {
 		return float64(mtu + netem.OpportunityOverhead)

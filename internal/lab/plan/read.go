@@ -13,7 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// draft is an Experiment that is being read: some parts depend on others.
+// draft is an Experiment that is being read. The values in nodes depend on other keys, so they are
+// read last.
 type draft struct {
 	Experiment
 	path       *node
@@ -53,7 +54,7 @@ func (x *draft) keys() []key {
 		{"path", "", readNode(&x.path)},
 		{"mm", "", readNode(&x.mahimahi)},
 		{"flows", "", readNode(&x.flows)},
-		{"sweep", "", nothing}, // already read in sweep.go
+		{"sweep", "", nothing}, // Parse has read it
 		{"metrics", "", x.readMetrics},
 		{"expect", "", readNode(&x.expect)},
 	}
@@ -98,7 +99,7 @@ func (d *decoder) experiment(root *node) Experiment {
 
 // readHostJitter reads the hosts' jitter, which can be in service times of the bottleneck.
 func (x *draft) readHostJitter(d *decoder) {
-	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the value is empty
+	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the key has no value
 		return
 	}
 	m, ok := d.quantity(x.hostJitter, "the jitter of hosts", result.Services, result.Seconds)
@@ -111,8 +112,7 @@ func (x *draft) readHostJitter(d *decoder) {
 			const bits = 8
 			service = math.Round(float64(d.mtu*bits) * 1e9 / d.bottleneck)
 		}
-		// The default is in service times. It must not be an error if a packet takes hours on a
-		// link.
+		// The default is 1svc, which must not be an error if a packet takes hours on a slow link.
 		m.value = min(m.value*service, float64(time.Minute))
 	}
 	if m.value > float64(time.Minute) {
@@ -144,7 +144,7 @@ func (d *decoder) name(n *node, what string, to *string) bool {
 
 func readText(to *string) reading {
 	return func(d *decoder, n *node) {
-		text, ok := d.scalar(n, "a text")
+		text, ok := d.scalar(n, "text")
 		if ok && len(text) > maxText {
 			d.bad(n, "the text is too long", strconv.Itoa(maxText)+" bytes at most")
 			return

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Resolved returns the file with the changes of flags and with all defaults. Parse reads the same
-// cells from the result.
+// Resolved returns the file with the flags' changes and with all defaults. Its cells are the same.
 func (f *File) Resolved() []byte {
 	out := &node{kind: mapping}
 	for _, k := range new(draft).keys() {
@@ -14,8 +13,8 @@ func (f *File) Resolved() []byte {
 		switch {
 		case k.name == "sweep":
 			v = f.swept()
-		case v == nil && k.usual != "":
-			v = &node{text: k.usual}
+		case v == nil && k.initial != "":
+			v = &node{text: k.initial}
 		case v == nil:
 		case k.name == "expect" && v.kind == list && f.changed:
 			v = f.remainingExpectations(v)
@@ -33,8 +32,8 @@ func (f *File) Resolved() []byte {
 	return []byte(b.String())
 }
 
-// remainingExpectations returns the expectations without those that no longer apply because of
-// flags; Parse would reject those. It returns nil if no expectation remains.
+// remainingExpectations removes the expectations that do not apply after the flags' changes: Parse
+// would reject them. It returns nil if no expectation remains.
 func (f *File) remainingExpectations(n *node) *node {
 	r := &report{}
 	f.probe(r)
@@ -48,6 +47,7 @@ func (f *File) remainingExpectations(n *node) *node {
 	return &out
 }
 
+// swept returns the file's sweep with the flags' changes.
 func (f *File) swept() *node {
 	if len(f.sweeps) == 0 {
 		return nil
@@ -66,8 +66,7 @@ func (f *File) touches(parts ...string) bool {
 	})
 }
 
-// covers reports whether the key equals these parts or begins with them; * matches any index and
-// name.
+// covers reports whether these parts begin with the key. A * matches any part.
 func (k keyPath) covers(parts []string) bool {
 	if len(k.segments) > len(parts) {
 		return false
@@ -80,7 +79,7 @@ func (k keyPath) covers(parts []string) bool {
 	return true
 }
 
-// pathWithDefaults adds the defaults of the return direction and of queues.
+// pathWithDefaults adds the defaults of the direction up and of queues.
 func (f *File) pathWithDefaults(n *node) *node {
 	out := *n
 	out.pairs = slices.Clone(n.pairs)
@@ -119,8 +118,8 @@ func (f *File) flowsWithDefaults(n *node) *node {
 		whole := *item
 		whole.pairs = slices.Clone(item.pairs)
 		for _, k := range keys {
-			if k.usual != "" && item.get(k.name) == nil {
-				whole.pairs = append(whole.pairs, pair{&node{text: k.name}, &node{text: k.usual}})
+			if k.initial != "" && item.get(k.name) == nil {
+				whole.pairs = append(whole.pairs, pair{&node{text: k.name}, &node{text: k.initial}})
 			}
 		}
 		out.items[i] = &whole

@@ -44,12 +44,12 @@ func roundTrip(t *testing.T, f *plan.File) {
 func TestResolved(t *testing.T) {
 	for _, text := range []string{
 		whole, tahoe, swept + "  - {value: goodput > 0, source: s}\n  - {value: rtt, is: path.rtt, within: 50%, source: s}\n",
-		head + "about: \"two\\nlines: \\\"and\\\" a #\"\n" + way + talk,
-		head + "path: {down: delay 20ms loss 5%, up: same}\n" + talk,
-		head + "path: {down: {rate: 1Mbit}, up: {rate: same}}\n" + talk,
-		head + "path: {down: {delay: 1ms, rate: 1Mbit, loss: 'at [1, 2]'}}\n" + talk +
+		head + "about: \"two\\nlines: \\\"and\\\" a #\"\n" + onePath + oneFlow,
+		head + "path: {down: delay 20ms loss 5%, up: same}\n" + oneFlow,
+		head + "path: {down: {rate: 1Mbit}, up: {rate: same}}\n" + oneFlow,
+		head + "path: {down: {delay: 1ms, rate: 1Mbit, loss: 'at [1, 2]'}}\n" + oneFlow +
 			"sweep: {path.down.rate: [none, 2Mbit], path.down.queue: [infinite]}\n",
-		head + "path: {down: {delay: 3ms}}\n" + talk + "sweep: {path.up: [same, 'delay 5ms']}\n",
+		head + "path: {down: {delay: 3ms}}\n" + oneFlow + "sweep: {path.up: [same, 'delay 5ms']}\n",
 		head +
 			"mm: mm-delay 88 mm-loss downlink .01\nflows: [{cc: fixed, window: .5kB}, {name: b, size: 1MB}]\n",
 		whole + "sweep: {arm: {a: {flows.0: {cc: bbr}}, b: {flows.0.cc: tahoe}}}\n",
@@ -72,7 +72,7 @@ func TestResolved(t *testing.T) {
 		"  - {where: {cc: cubic}, value: goodput, above: 0, source: s}\n")
 	require.NoError(t, f.Sweep("flows.0.cc=reno,bbr"))
 	roundTrip(t, f)
-	assert.NotContains(t, string(f.Resolved()), "cubic", "there is no cell of which that is said")
+	assert.NotContains(t, string(f.Resolved()), "cubic", "these expectations do not apply")
 	f = parse(t, down("trace: slow.trace"))
 	f.Load = traces.load
 	roundTrip(t, f)
@@ -87,7 +87,9 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"name": "x", "path": {"down": {"delay": "10ms", "rate": "1Mbit/s"}},
 		"flows": [{"cc": "reno"}]}`)
 	f.Add(head +
-		"mm: mm-delay 88 mm-link T T --downlink-queue=droptail --downlink-queue-args=bytes=26400\n" + talk)
+		"mm: mm-delay 88 mm-link T T --downlink-queue=droptail " +
+		"--downlink-queue-args=bytes=26400\n" +
+		oneFlow)
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 1<<14 {
 			return
@@ -108,7 +110,7 @@ func FuzzParse(f *testing.F) {
 					return rand.New(rand.NewPCG(1,
 						2))
 				})
-				require.NoError(t, err, "what a file takes netem takes")
+				require.NoError(t, err, "netem accepts the link")
 			}
 		}
 		roundTrip(t, file)

@@ -20,17 +20,17 @@ const maxSteps = 100_000
 
 // steps reads a list of pairs: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]].
 func (d *decoder) steps(n *node, what string, of result.Unit) ([]step, bool) {
-	example, _, _ := strings.Cut(measures[of].such, " ")
-	such := "[[0s, " + example + "], [40s, …]]"
+	value, _, _ := strings.Cut(measures[of].example, " ")
+	example := "[[0s, " + value + "], [40s, …]]"
 	if n.kind != list || len(n.items) == 0 || len(n.items) > maxSteps {
-		d.bad(n, n.shown()+" is not a list of steps", what+", such as "+such)
+		d.bad(n, n.shown()+" is not a list of steps", what+", such as "+example)
 		return nil, false
 	}
 	out := make([]step, 0, len(n.items))
 	for _, item := range n.items {
 		const pair = 2
 		if item.kind != list || len(item.items) != pair {
-			d.bad(item, item.shown()+" is not a step", "a time and "+what+", such as "+such)
+			d.bad(item, item.shown()+" is not a step", "a time and "+what+", such as "+example)
 			return nil, false
 		}
 		at, ok := d.span(item.items[0], "a start time", 0, maxSpan)
@@ -65,7 +65,7 @@ func (s *scheduleDraft) keys() []key {
 
 func (l *link) readSchedule(d *decoder, n *node) {
 	var s scheduleDraft
-	if !d.fill(n, "a rate that changes", s.keys()) {
+	if !d.fill(n, "a variable rate", s.keys()) {
 		return
 	}
 	if s.steps == nil {
@@ -92,7 +92,7 @@ func (l *link) readSchedule(d *decoder, n *node) {
 	}
 }
 
-// meanRate returns a rate's mean over the run in bits/s; 0: unlimited.
+// meanRate returns a rate's mean over the run in bit/s; 0: unlimited.
 func meanRate(r netem.Rate, duration time.Duration) float64 {
 	s, changes := r.(netem.Schedule)
 	switch {

@@ -26,8 +26,8 @@ func (f *flowDraft) readAlgorithm(d *decoder, n *node) {
 	case slices.Contains(tcp.Algorithms(), text):
 		f.TCP.Recovery.Congestion = text
 	default:
-		near := diagnostic.DidYouMean(text, tcp.Algorithms())
-		d.bad(n, diagnostic.Quote(text)+" is not a congestion control"+near, want)
+		d.bad(n, diagnostic.Quote(text)+" is not a congestion control"+
+			diagnostic.DidYouMean(text, tcp.Algorithms()), want)
 	}
 }
 

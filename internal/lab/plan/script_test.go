@@ -25,9 +25,8 @@ func (f files) load(name string) ([]byte, error) {
 
 const script = "def on_ack(state, ack): pass\ndef on_loss(state, loss): pass\n"
 
-// TestAScriptIsACongestionControl checks that a script's file name can be used wherever an
-// algorithm's name can, also in a sweep.
-func TestAScriptIsACongestionControl(t *testing.T) {
+// A script's file name can be used wherever an algorithm's name can, also in a sweep.
+func TestScript(t *testing.T) {
 	f := parse(t, `
 name: mine
 path: {down: {rate: 10Mbit/s, delay: 10ms}}
@@ -49,8 +48,8 @@ sweep: {flows.1.cc: [tahoe, own.star]}
 	assert.NotNil(t, cells[1].Flows[1].Script)
 }
 
-// TestWhatIsWrongInAScript checks that an error shows its position in the script's file.
-func TestWhatIsWrongInAScript(t *testing.T) {
+// An error in a script shows its position in the script's file.
+func TestScriptErrors(t *testing.T) {
 	for _, tc := range []struct{ cc, want string }{
 		{"none.star", `x.yaml:4:14: none.star: there is no such file; expected the file of a Starlark ` +
 			"congestion controller\n    flows: [{cc: none.star}]\n                 ^^^^^^^^^"},

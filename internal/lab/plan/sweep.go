@@ -32,8 +32,8 @@ func readSweep(r *report, n *node) []variable {
 	return out
 }
 
-// readVariable reads a variable in any of its forms: a key with a list of values; a name with keys
-// and their common values; or a name with cases, each of which sets several keys.
+// readVariable reads a variable in any of its forms: a key with a list of values, a name with keys
+// that have the same values, or a name with cases that set several keys.
 func readVariable(r *report, key, value *node) (v variable, ok bool) {
 	v = variable{key: key.text, at: key.place, source: pair{key, value}}
 	k := splitKey(key.text, key.place)

@@ -34,7 +34,7 @@ func (f *flowDraft) tcpKeys() []key {
 		{"pacing", "off", readSwitch(&c.Recovery.Pacing)},
 		{"ecn", "off", func(d *decoder, n *node) {
 			words := []string{"on", "off", "passive", "dctcp"}
-			if w, ok := d.word(n, "a use of ECN", words); ok {
+			if w, ok := d.word(n, "an ECN mode", words); ok {
 				c.ECN, _ = tcp.ParseECNMode(w)
 			}
 		}},
@@ -122,7 +122,7 @@ func (f *flowDraft) finishTCP(d *decoder) {
 	}
 }
 
-// firstOf returns the first of the keys that the file has, or the mapping.
+// firstOf returns the value of the first of these keys that the mapping has, or the mapping.
 func firstOf(n *node, keys ...string) *node {
 	for _, k := range keys {
 		if v := n.get(k); v != nil {

@@ -72,7 +72,7 @@ func (d *decoder) trace(n *node, name string, text []byte) netem.Trace {
 
 type traceDraft struct {
 	netem.TraceSpec
-	kinds int // number of netem.TraceKinds that were read
+	kinds int // number of keys that name a kind
 }
 
 func (g *traceDraft) keys() []key {
@@ -107,7 +107,7 @@ func readGenerated(d *decoder, n *node) netem.Trace {
 	}
 	if g.kinds != 1 {
 		d.bad(n, "a trace needs exactly one kind",
-			"one of "+strings.Join(netem.TraceKinds, ", ")+": {poisson: 2.64Mbit/s}")
+			"one of "+strings.Join(netem.TraceKinds, ", ")+", such as {poisson: 2.64Mbit/s}")
 		return nil
 	}
 	t, err := g.Make()

@@ -12,7 +12,7 @@ import (
 )
 
 // measures has each unit's description and an example.
-var measures = map[result.Unit]struct{ what, such string }{
+var measures = map[result.Unit]struct{ what, example string }{
 	result.Pure:        {"a number without a unit", "5"},
 	result.Seconds:     {"a time", "88ms or 1.5s"},
 	result.Bytes:       {"a size", "26400B or 26.4kB"},
@@ -37,7 +37,7 @@ var unitHints = map[string]string{
 	"p": "pkt", "ms/s": "ms", "sec": "s", "secs": "s", "seconds": "s", "msec": "ms",
 }
 
-// measured is a number in ns, bytes, bit/s or another unit.
+// measured is a number of ns, bytes, bit/s or another unit.
 type measured struct {
 	value float64
 	of    result.Unit
@@ -90,18 +90,19 @@ func withUnit(text string, as result.Unit) string {
 		return text + "B or " + text + "kB"
 	default:
 	}
-	return measures[as].such
+	return measures[as].example
 }
 
+// expected describes a quantity with examples.
 func expected(what string, as []result.Unit) string {
-	such := make([]string, len(as))
+	examples := make([]string, len(as))
 	for i, a := range as {
-		such[i] = measures[a].such
+		examples[i] = measures[a].example
 		if len(as) > 2 {
-			such[i], _, _ = strings.Cut(such[i], " ")
+			examples[i], _, _ = strings.Cut(examples[i], " ")
 		}
 	}
-	return what + ", such as " + diagnostic.OneOf(such)
+	return what + ", such as " + diagnostic.OneOf(examples)
 }
 
 // measure parses a number with a unit. If it cannot, why is the reason.
