@@ -162,7 +162,10 @@ func (j *Job) Install() error {
 	if old, err := files.Text(j.Program(), maxProgram); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	return result.WriteProgram(j.Program(), text)
+	if err := result.WriteFile(j.Program(), text); err != nil {
+		return err
+	}
+	return os.Chmod(j.Program(), 0o755)
 }
 
 const maxProgram = 1 << 30

@@ -109,16 +109,12 @@ func byTrial(cells int, trials func(cell int) int) (jobs []job) {
 	return jobs
 }
 
-// compareJobs sorts by cell, which is the order of trials.csv.
-func compareJobs(a, b job) int {
-	return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.trial, b.trial))
-}
-
 func jobOf(t *result.Trial) job { return job{t.Cell, t.Trial} }
 
+// inOrder sorts runs by cell, which is the order of trials.csv.
 func inOrder(runs map[job]*result.Trial) []*result.Trial {
 	return slices.SortedFunc(maps.Values(runs), func(a, b *result.Trial) int {
-		return compareJobs(jobOf(a), jobOf(b))
+		return cmp.Or(a.Cell-b.Cell, a.Trial-b.Trial)
 	})
 }
 

@@ -37,11 +37,16 @@ type Verdict struct {
 // claim that compares cells is checked once for each combination of the settings that it does not
 // select. So a cell in real time, which has the settings of the cell before it, is not checked.
 func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
-	all := measure(cells, runs)
-	var out []Verdict
 	if len(cells) == 0 {
 		return nil
 	}
+	in := env{cells: cells, runs: make([][]*result.Trial, len(cells))}
+	for _, t := range runs {
+		if t.Cell >= 0 && t.Cell < len(cells) {
+			in.runs[t.Cell] = append(in.runs[t.Cell], t)
+		}
+	}
+	var out []Verdict
 	for i := range cells[0].Expect {
 		seen := map[string]bool{}
 		for c := range cells {
@@ -52,7 +57,7 @@ func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 			if !selected(&cells[c], e.Where) {
 				continue
 			}
-			in := env{all, c}
+			in.cell = c
 			where := in.open(e.Claim)
 			if key := keyOf(where); !seen[key] {
 				seen[key] = true

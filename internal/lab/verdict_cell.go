@@ -12,26 +12,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-type measured struct {
-	cells []plan.Cell
-	runs  [][]*result.Trial
-}
-
-func measure(cells []plan.Cell, runs []*result.Trial) *measured {
-	m := &measured{cells: cells, runs: make([][]*result.Trial, len(cells))}
-	for _, t := range runs {
-		if t.Cell >= 0 && t.Cell < len(cells) {
-			m.runs[t.Cell] = append(m.runs[t.Cell], t)
-		}
-	}
-	return m
-}
-
 var errNotRun = errors.New("has not been run")
 
+// env gives the formulas of a cell their values.
 type env struct {
-	*measured
-	cell int
+	cells []plan.Cell
+	runs  [][]*result.Trial // runs of each cell
+	cell  int
 }
 
 func (e env) Variable(name string) (float64, error) { return e.cells[e.cell].Variable(name) }

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -65,7 +64,11 @@ func (f *function) body(text string) func(x []float64) float64 {
 		panic("BUG: formula: theory.txt: " + err.Error())
 	}
 	return func(x []float64) float64 {
-		v, err := e.root.eval(arguments{scope.Variables, x})
+		values := arguments{}
+		for i, p := range f.params {
+			values[p.name] = x[i]
+		}
+		v, err := e.root.eval(values)
 		if err != nil {
 			return math.NaN()
 		}
@@ -74,15 +77,9 @@ func (f *function) body(text string) func(x []float64) float64 {
 }
 
 // arguments are the values of a function's parameters.
-type arguments struct {
-	params []Variable
-	values []float64
-}
+type arguments map[string]float64
 
-func (a arguments) Variable(name string) (float64, error) {
-	i := slices.IndexFunc(a.params, func(v Variable) bool { return v.Name == name })
-	return a.values[i], nil
-}
+func (a arguments) Variable(name string) (float64, error) { return a[name], nil }
 
 func (arguments) Metric(r Ref) (float64, error) {
 	return 0, fmt.Errorf("a function has no metric %s", r.Metric)

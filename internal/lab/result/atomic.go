@@ -15,22 +15,15 @@ const temporary = ".part-"
 
 // WriteFile replaces a file atomically: it writes a temporary file and renames it. It creates
 // missing folders.
-func WriteFile(path string, text []byte) error { return write(path, text, 0o644) }
-
-// WriteProgram is like WriteFile, for an executable program.
-func WriteProgram(path string, text []byte) error { return write(path, text, 0o755) }
-
-func write(path string, text []byte, mode os.FileMode) error {
-	return create(path, mode, func(w io.Writer) error {
+func WriteFile(path string, text []byte) error {
+	return Create(path, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})
 }
 
 // Create is like WriteFile, but fill writes the text in parts.
-func Create(path string, fill func(w io.Writer) error) error { return create(path, 0o644, fill) }
-
-func create(path string, mode os.FileMode, fill func(w io.Writer) error) error {
+func Create(path string, fill func(w io.Writer) error) error {
 	f, err := CreateTemp(path)
 	if err != nil {
 		return err
@@ -38,7 +31,7 @@ func create(path string, mode os.FileMode, fill func(w io.Writer) error) error {
 	if err := fill(f); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	return commit(f, path, mode)
+	return Commit(f, path)
 }
 
 // CreateTemp opens a temporary file. Commit gives the file its name. CreateTemp creates missing
@@ -52,11 +45,9 @@ func CreateTemp(path string) (*os.File, error) {
 }
 
 // Commit closes a file from CreateTemp and gives it its name. If Commit fails, it leaves no file.
-func Commit(f *os.File, path string) error { return commit(f, path, 0o644) }
-
-func commit(f *os.File, path string, mode os.FileMode) error {
+func Commit(f *os.File, path string) error {
 	// CreateTemp makes files private, but results are readable by all, like other files.
-	err := errors.Join(f.Chmod(mode), f.Close())
+	err := errors.Join(f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
