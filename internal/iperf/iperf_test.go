@@ -256,7 +256,7 @@ func TestInvalidPerfClients(t *testing.T) {
 		},
 		"no JSON": {
 			[][]byte{binary.BigEndian.AppendUint32(nil, 3), []byte("abc")},
-			"no JSON at byte 1",
+			"invalid JSON at byte 1",
 			"server error: it could not read the parameters",
 		},
 		"invalid parameters": {

@@ -221,7 +221,7 @@ func describeJSONError(err error) string {
 		return fmt.Sprintf("%q cannot be a %s", bad.Field, bad.Value)
 	}
 	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Sprintf("no JSON at byte %d: %v", bad.Offset, bad)
+		return fmt.Sprintf("invalid JSON at byte %d: %v", bad.Offset, bad)
 	}
 	return err.Error()
 }

@@ -77,7 +77,7 @@ func TestParameters(t *testing.T) {
 
 func TestUnmeasurableParameters(t *testing.T) {
 	for want, text := range map[string]string{
-		"no JSON at byte":           `{"tcp":tr`,
+		"invalid JSON at byte":      `{"tcp":tr`,
 		`"len" cannot be a string`:  `{"len":"all"}`,
 		"parallel 129":              `{"len":1,"parallel":129}`,
 		"parallel -1":               `{"len":1,"parallel":-1}`,
@@ -126,7 +126,7 @@ func TestIperf3Results(t *testing.T) {
 		"results of 2 streams: must be 1":  `{"streams":[{"id":1},{"id":3}]}`,
 		"-5 bytes":                         `{"streams":[{"id":1,"bytes":-5}]}`,
 		"end time -1 s":                    `{"streams":[{"id":1,"end_time":-1}]}`,
-		"no JSON at byte":                  `{"streams":`,
+		"invalid JSON at byte":             `{"streams":`,
 		`"streams" cannot be a number`:     `{"streams":1}`,
 		`results: "\"x\"" is not a number`: `{"streams":[{"id":"x"}]}`,
 		`"cpu_util_total" cannot be a s`:   `{"cpu_util_total":"a"}`,

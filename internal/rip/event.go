@@ -36,7 +36,7 @@ func (e Event) String() string {
 	case NeighborSilent:
 		return fmt.Sprintf("neighbor %v is silent", e.Neighbor)
 	case MessageRefused:
-		return fmt.Sprintf("message of %v refused: %v", e.Neighbor, e.Reason)
+		return fmt.Sprintf("message from %v refused: %v", e.Neighbor, e.Reason)
 	case RouteLearned:
 		return fmt.Sprintf("%v via %v cost %d", e.Prefix, e.Neighbor, e.Cost)
 	case RouteLost:

@@ -144,5 +144,6 @@ func TestRIPv2Refuses(t *testing.T) {
 	send(ip.V4(10, 0, 0, 3), group, 9, 0)
 	events := s.Events()
 	require.Len(t, events, 1)
-	assert.Equal(t, "message of 10.0.0.3 refused: response not from RIP's port", events[0].RIP.String())
+	assert.Equal(t, "message from 10.0.0.3 refused: response not from RIP's port",
+		events[0].RIP.String())
 }
