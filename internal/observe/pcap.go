@@ -94,8 +94,7 @@ func (c *capturing) finishPcap() (control.Capture, error) {
 	}
 	if done.Problem != "" {
 		return answer, fmt.Errorf("%s; the file contains %d packets, and %d are missing",
-			done.Problem,
-			answer.Packets, answer.Missed)
+			done.Problem, answer.Packets, answer.Missed)
 	}
 	return answer, nil
 }

@@ -107,26 +107,26 @@ func (c Config) WithDefaults() Config {
 }
 
 func (c Config) validate() error {
-	for _, f := range []struct {
-		name         string
-		value, limit int64
-	}{
-		{"payload", int64(c.Payload), MaxPayload},
-		{"window", int64(c.Window), MaxWindow},
-		{"duplicates", int64(c.Duplicates), MaxWindow},
-		{"max bytes", int64(c.MaxBytes), 1 << 40},
-		{"timeout", int64(c.Timeout), int64(time.Hour)},
-		{"minimum timeout", int64(c.MinTimeout), int64(c.MaxTimeout)},
-		{"maximum timeout", int64(c.MaxTimeout), int64(time.Hour)},
-		{"linger", int64(c.Linger), int64(24 * time.Hour)},
-		{"patience", int64(c.Patience), int64(24 * time.Hour)},
-	} {
-		if f.value < 1 || f.value > f.limit {
-			return fmt.Errorf("%w: %s %d: must be 1 to %d", ErrConfig, f.name, f.value, f.limit)
-		}
-	}
 	if c.Checksum > CRC32C {
-		return fmt.Errorf("%w: unknown checksum %d", ErrConfig, c.Checksum)
+		return fmt.Errorf("%w: checksum %d: must be 0 (MD5) or 1 (CRC32C)", ErrConfig, c.Checksum)
+	}
+	return cmp.Or(
+		within("payload", c.Payload, MaxPayload),
+		within("window", c.Window, MaxWindow),
+		within("duplicates", c.Duplicates, MaxWindow),
+		within("max bytes", int64(c.MaxBytes), 1<<40),
+		within("timeout", c.Timeout, time.Hour),
+		within("minimum timeout", c.MinTimeout, c.MaxTimeout),
+		within("maximum timeout", c.MaxTimeout, time.Hour),
+		within("linger", c.Linger, 24*time.Hour),
+		within("patience", c.Patience, 24*time.Hour),
+	)
+}
+
+// within returns ErrConfig unless a value is positive and at most limit.
+func within[T int | int64 | time.Duration](name string, value, limit T) error {
+	if value < 1 || value > limit {
+		return fmt.Errorf("%w: %s %v: must be %v to %v", ErrConfig, name, value, T(1), limit)
 	}
 	return nil
 }

@@ -81,10 +81,11 @@ func ParseListing(b []byte) (Listing, error) {
 	first, ok := strings.CutPrefix(lines[0], listingMagic)
 	payload, window, both := strings.Cut(first, " ")
 	if !ok || !both || lines[len(lines)-1] != "" {
-		return l, fmt.Errorf("%w: it does not have the format of a listing", ErrMalformed)
+		return l, fmt.Errorf("%w: not a listing", ErrMalformed)
 	}
 	if len(lines)-2 > MaxEntries {
-		return l, fmt.Errorf("%w: the listing has %d objects", ErrMalformed, len(lines)-2)
+		return l, fmt.Errorf("%w: the listing has %d objects: must be at most %d", ErrMalformed,
+			len(lines)-2, MaxEntries)
 	}
 	if l.Payload, ok = decimal(payload, MaxPayload); !ok || l.Payload == 0 {
 		return l, fmt.Errorf("%w: invalid payload size %.10q", ErrMalformed, payload)

@@ -55,7 +55,8 @@ func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 	}
 	for i, o := range objects {
 		if uint64(len(o)) > MaxObject {
-			return nil, fmt.Errorf("%w: object %d has %d bytes: too large", ErrObject, i, len(o))
+			return nil, fmt.Errorf("%w: object %d has %d bytes: must be at most %d", ErrObject, i,
+				len(o), uint64(MaxObject))
 		}
 	}
 	return &Sender{

@@ -19,7 +19,7 @@ var (
 	ErrPortInUse   = errors.New("address already in use")
 	ErrNoPorts     = errors.New("no free ports")
 	ErrClosed      = errors.New("connection closed") // the user has closed that direction
-	ErrAddress     = errors.New("invalid address or port, or wrong family")
+	ErrAddress     = errors.New("addresses must be valid and of one family")
 	ErrOption      = errors.New("invalid socket option")
 	ErrCongestion  = congestion.ErrUnknown
 

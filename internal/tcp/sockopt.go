@@ -60,8 +60,8 @@ func (o *Sockopts) validate(h *Host) error {
 		return fmt.Errorf("tcp: user timeout %v, keepalive %v every %v: must not be negative: %w",
 			o.UserTimeout, o.Keepalive.Idle, o.Keepalive.Interval, ErrOption)
 	case o.RecvBuffer < 0, o.SendBuffer < 0, o.Keepalive.Count < 0:
-		return fmt.Errorf("tcp: buffers %d and %d, %d keepalives: must not be negative: %w",
-			o.RecvBuffer, o.SendBuffer, o.Keepalive.Count, ErrOption)
+		return fmt.Errorf("tcp: receive buffer %d, send buffer %d, keepalive count %d: must not "+
+			"be negative: %w", o.RecvBuffer, o.SendBuffer, o.Keepalive.Count, ErrOption)
 	case o.Congestion == "":
 		return nil
 	}

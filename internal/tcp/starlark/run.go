@@ -64,8 +64,7 @@ func (r *Run) record(name string, value float64) error {
 		}
 		if len(r.columns) == maxColumns {
 			return fmt.Errorf("record(%q): a script records at most %d columns; it already has %s",
-				name, maxColumns,
-				strings.Join(r.columns, ", "))
+				name, maxColumns, strings.Join(r.columns, ", "))
 		}
 		r.columns = append(r.columns, name)
 	}
