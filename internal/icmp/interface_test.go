@@ -275,7 +275,7 @@ func TestRFC4862_5_4_Detection(t *testing.T) {
 	assert.Equal(t, "tentative", a.Addresses()[0].State.String())
 	a.JoinGroup(l.now, group6)
 	l.run(time.Second)
-	assert.NotContains(t, l.log, "A mld group", "there is no source for a router to accept")
+	assert.NotContains(t, l.log, "A mld group", "no valid source address")
 	assert.Equal(t, []string{"A dad-ns group"}, l.sent()[:1], "RFC 4862 §5.4.2: after at most a second")
 	assert.Equal(t, icmp.Tentative, a.Addresses()[0].State)
 	l.run(time.Second)

@@ -110,7 +110,8 @@ func TestFragmenterNeedsAnIdentification(t *testing.T) {
 	assert.False(t, f.Reset(append(late, 0), 1280, 0), "beyond the longest payload")
 	require.True(t, f.Reset(datagram(100), 1280, 0))
 	b := make([]byte, f.HeaderLen())
-	assert.Equal(t, datagram(100), append(b, f.Next(b)...), "then a packet of IPv4")
+	assert.Equal(t, datagram(100), append(b, f.Next(b)...),
+		"Reset accepts an IPv4 packet afterwards")
 }
 
 // RFC 8200 §4.5: fragments in any order yield the original packet, with the headers of the first

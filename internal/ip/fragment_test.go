@@ -229,7 +229,7 @@ func TestRFC6864_4_3_Identifications(t *testing.T) {
 	for _, n := range steps {
 		most = max(most, n)
 	}
-	assert.Less(t, most, 40, "no difference is frequent")
+	assert.Less(t, most, 40, "no step is frequent")
 	assert.Greater(t, len(steps), 30_000)
 	other := ip.NewIdentifications([16]byte{1, 2, 4})
 	x = ip.NewIdentifications([16]byte{1, 2, 3})

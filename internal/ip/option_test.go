@@ -26,10 +26,10 @@ func TestParseOptions(t *testing.T) {
 		{"security, RFC 1108", []byte{130, 3, 0, 0}, ip.Options{}, 0},
 		{"router alert, RFC 2113 §2.1", []byte{148, 4, 0, 0}, ip.Options{}, 0},
 		{"record route", []byte{1, 7, 7, 4, 0, 0, 0, 0}, ip.Options{RecordRoute: 21}, 0},
-		{"a full one", []byte{7, 7, 8, 9, 9, 9, 9, 0}, ip.Options{RecordRoute: 20}, 0},
+		{"a full option", []byte{7, 7, 8, 9, 9, 9, 9, 0}, ip.Options{RecordRoute: 20}, 0},
 		{"timestamp", []byte{68, 8, 5, 0, 0, 0, 0, 0}, ip.Options{Timestamp: 20}, 0},
 		{"of unknown flags", []byte{68, 8, 5, 2, 0, 0, 0, 0}, ip.Options{}, 0},
-		{"a full one", []byte{68, 4, 5, 0xe0}, ip.Options{Timestamp: 20}, 0},
+		{"a full option", []byte{68, 4, 5, 0xe0}, ip.Options{Timestamp: 20}, 0},
 		{"loose source route", []byte{131, 7, 4, 1, 2, 3, 4, 0}, ip.Options{SourceRoute: 20}, 0},
 		{"strict source route", []byte{137, 7, 8, 1, 2, 3, 4, 0}, ip.Options{SourceRoute: 20}, 0},
 		{
@@ -94,14 +94,16 @@ func stampedAny(t *testing.T, options ...byte) []byte {
 func TestStamp(t *testing.T) {
 	assert.Equal(t, []byte{1, 7, 11, 8, 10, 1, 0, 1, 0, 0, 0, 0},
 		stamped(t, 1, 7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0), "record route, at an odd byte")
-	assert.Equal(t, []byte{7, 7, 8, 9, 9, 9, 9, 0}, stamped(t, 7, 7, 8, 9, 9, 9, 9, 0), "a full one")
-	assert.Equal(t, []byte{68, 8, 9, 0, 1, 2, 3, 4}, stamped(t, 68, 8, 5, 0, 0, 0, 0, 0), "time alone")
+	assert.Equal(t, []byte{7, 7, 8, 9, 9, 9, 9, 0}, stamped(t, 7, 7, 8, 9, 9, 9, 9, 0),
+		"a full option")
+	assert.Equal(t, []byte{68, 8, 9, 0, 1, 2, 3, 4}, stamped(t, 68, 8, 5, 0, 0, 0, 0, 0),
+		"only a timestamp")
 	assert.Equal(t, []byte{68, 12, 13, 1, 10, 1, 0, 1, 1, 2, 3, 4},
 		stamped(t, 68, 12, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0), "with the address")
 	assert.Equal(t, []byte{68, 12, 13, 3, 10, 0, 0, 1, 1, 2, 3, 4},
 		stamped(t, 68, 12, 5, 3, 10, 0, 0, 1, 0, 0, 0, 0), "with a specified address of the node")
 	other := []byte{68, 12, 5, 3, 10, 0, 0, 7, 0, 0, 0, 0}
-	assert.Equal(t, other, stamped(t, other...), "of another's")
+	assert.Equal(t, other, stamped(t, other...), "another node's address is no match")
 	assert.Equal(t, []byte{68, 4, 5, 0x30}, stamped(t, 68, 4, 5, 0x20), "the overflow is counted")
 	assert.Equal(t, []byte{68, 12, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0},
 		stampedAny(t, 68, 12, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0), "room for half of an entry")

@@ -143,7 +143,7 @@ func FuzzFragments(f *testing.F) {
 				return
 			}
 		}
-		t.Fatal("not whole")
+		t.Fatal("the datagram is not complete")
 	})
 }
 

@@ -345,7 +345,7 @@ func await(t *testing.T, d *TUN, wanted func([]byte) bool) []byte {
 			}
 		}
 	}
-	t.Fatal("nothing came")
+	t.Fatal("no such packet arrived")
 	return nil
 }
 

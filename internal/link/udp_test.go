@@ -35,7 +35,7 @@ func trainsArrive(t *testing.T, mode Offload, host string, most int) {
 			"longer than a call takes":         equal(200, 1400, 9),
 			"of more packets than UDP_SEGMENT": equal(300, 52, 0),
 			"of big packets":                   equal(3, 30000, 0),
-			"of the biggest packet":            {most},
+			"the largest packet":               {most},
 		} {
 			t.Run(name, func(t *testing.T) {
 				a, b := pairAt(t, mode, host, host)

@@ -458,7 +458,7 @@ func TestFloodAtAPortForward(t *testing.T) {
 	info := n.Info()
 	assert.Equal(t, 4097, info.Sessions)
 	assert.EqualValues(t, 100_001-4097, info.Evicted)
-	assert.Equal(t, door, out(t, n, 3, segment(hostA, honest, ack)), "still there")
+	assert.Equal(t, door, out(t, n, 3, segment(hostA, honest, ack)), "the session is still open")
 	late := at("203.0.113.201:4000")
 	in(t, n, 3, segment(late, door, syn))
 	assert.Equal(t, door, out(t, n, 3, segment(hostA, late, syn|ack)))

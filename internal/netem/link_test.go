@@ -140,7 +140,7 @@ func TestDropTailLimits(t *testing.T) {
 	}{
 		"packets":        {netem.DropTail{Packets: 10}, 1400, 11},
 		"bytes":          {netem.DropTail{Bytes: 14_000}, 1400, 11},
-		"less one byte":  {netem.DropTail{Bytes: 13_999}, 1400, 10},
+		"one byte less":  {netem.DropTail{Bytes: 13_999}, 1400, 10},
 		"the smaller":    {netem.DropTail{Packets: 3, Bytes: 14_000}, 1400, 4},
 		"the other":      {netem.DropTail{Packets: 30, Bytes: 14_000}, 1400, 11},
 		"none":           {netem.DropTail{}, 1400, 100},

@@ -160,7 +160,7 @@ func TestREDMarks(t *testing.T) {
 	r, hits := held(t, d, 40, 20_000, 2)
 	assert.Empty(t, r.drops)
 	assert.Equal(t, len(hits), r.marks)
-	assert.InDelta(t, 2*0.05, float64(r.marks)/20_000, 0.005, "as many as would be dropped")
+	assert.InDelta(t, 2*0.05, float64(r.marks)/20_000, 0.005, "the mark rate equals the drop rate")
 	r, _ = held(t, d, 40, 20_000, 0)
 	assert.Zero(t, r.marks)
 	assert.NotEmpty(t, r.drops)

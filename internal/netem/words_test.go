@@ -271,7 +271,7 @@ func FuzzWords(f *testing.F) {
 			return
 		}
 		l, err := netem.New(c, netem.Streams(1))
-		require.NoError(t, err, "what is parsed can be built")
+		require.NoError(t, err, "New accepts every parsed configuration")
 		put(l, 1, 1, 100)
 		words := c.String()
 		if words == "nothing" {

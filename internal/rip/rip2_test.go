@@ -38,17 +38,17 @@ func TestMalformed2(t *testing.T) {
 		b    []byte
 		want rip.Refusal
 	}{
-		"nothing":         {nil, rip.RefusedForm},
-		"half a header":   {good[:3], rip.RefusedForm},
-		"half an entry":   {good[:30], rip.RefusedForm},
-		"a byte too much": {append(good[:44:44], 0), rip.RefusedForm},
-		"26 entries":      {many, rip.RefusedForm},
-		"command 0":       {of(0, 0), rip.RefusedCommand},
-		"command 3":       {of(0, 3), rip.RefusedCommand},
-		"version 0":       {of(1, 0), rip.RefusedVersion},
-		"a header alone":  {good[:4], rip.Accepted},
-		"version 3 as 2":  {of(1, 3), rip.Accepted},
-		"unused bytes":    {of(2, 9), rip.Accepted},
+		"nothing":        {nil, rip.RefusedForm},
+		"half a header":  {good[:3], rip.RefusedForm},
+		"half an entry":  {good[:30], rip.RefusedForm},
+		"one extra byte": {append(good[:44:44], 0), rip.RefusedForm},
+		"26 entries":     {many, rip.RefusedForm},
+		"command 0":      {of(0, 0), rip.RefusedCommand},
+		"command 3":      {of(0, 3), rip.RefusedCommand},
+		"version 0":      {of(1, 0), rip.RefusedVersion},
+		"only a header":  {good[:4], rip.Accepted},
+		"version 3 as 2": {of(1, 3), rip.Accepted},
+		"unused bytes":   {of(2, 9), rip.Accepted},
 	} {
 		x := newBench2(t, prompt())
 		assert.Equal(t, row.want, x.say(b, rip.Port, row.b), name)

@@ -203,16 +203,16 @@ func TestMalformedNG(t *testing.T) {
 		b    []byte
 		want rip.Refusal
 	}{
-		"nothing":         {nil, rip.RefusedForm},
-		"half a header":   {good[:3], rip.RefusedForm},
-		"half an entry":   {good[:30], rip.RefusedForm},
-		"a byte too much": {append(slices.Clone(good), 0), rip.RefusedForm},
-		"command 0":       {of(0, 0), rip.RefusedCommand},
-		"command 3":       {of(0, 3), rip.RefusedCommand},
-		"version 0":       {of(1, 0), rip.RefusedVersion},
-		"version 2":       {of(1, 2), rip.RefusedVersion},
-		"a header alone":  {good[:4], rip.Accepted},
-		"unused bytes":    {of(2, 9), rip.Accepted},
+		"nothing":        {nil, rip.RefusedForm},
+		"half a header":  {good[:3], rip.RefusedForm},
+		"half an entry":  {good[:30], rip.RefusedForm},
+		"one extra byte": {append(slices.Clone(good), 0), rip.RefusedForm},
+		"command 0":      {of(0, 0), rip.RefusedCommand},
+		"command 3":      {of(0, 3), rip.RefusedCommand},
+		"version 0":      {of(1, 0), rip.RefusedVersion},
+		"version 2":      {of(1, 2), rip.RefusedVersion},
+		"only a header":  {good[:4], rip.Accepted},
+		"unused bytes":   {of(2, 9), rip.Accepted},
 	} {
 		x := newBenchNG(t, plainNG())
 		assert.Equal(t, row.want, x.say(ngB, rip.PortNG, row.b), name)
@@ -386,7 +386,8 @@ func TestTimersNG(t *testing.T) {
 		require.Less(t, x.now.Sub(heard), 10*time.Minute)
 	}
 	assert.Equal(t, 180*time.Second, gone)
-	assert.InDelta(t, 180.0+120+15, forgotten.Seconds(), 16, "and 120 s at infinity")
+	assert.InDelta(t, 180.0+120+15, forgotten.Seconds(), 16,
+		"180 s until the timeout, 120 s at Infinity")
 }
 
 // RFC 2080 §2.4.1: the answer to a request for everything is the table. Other requests are answered

@@ -204,7 +204,7 @@ func TestICMPErrorsAndQuotes(t *testing.T) {
 			routerA,
 		},
 		{
-			"a bad option for us",
+			"a bad option, for this node",
 			datagramTo(hostA, routerC, ip.Header{Options: []byte{1, 1, 1, 7}}, nil), 12, 0,
 			[4]byte{23},
 			routerC,
