@@ -122,7 +122,7 @@ type Neighbor struct {
 	UDP string
 }
 
-// internal converts the configuration to that of package operator.
+// internal converts the configuration to an operator.Config.
 func (c *Config) internal() (operator.Config, error) {
 	file := &lnx.Config{Name: c.Name, Forwarding: c.Router || c.RIP || c.RIPv2}
 	file.Name = cmp.Or(file.Name, "node")

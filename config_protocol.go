@@ -66,8 +66,8 @@ func (c *Config) internet(file *lnx.Config) error {
 
 // TCP configures a node's TCP. Zero fields: the defaults.
 type TCP struct {
-	// Profile selects defaults for the other fields. "004": those of founding document 004 §7, as
-	// in an .lnx file. Empty: those stated below.
+	// Profile selects defaults for the other fields. "004": the values of founding document 004 §7,
+	// as in an .lnx file. Empty: the values stated below.
 	Profile string
 	// CongestionControl is the algorithm of new connections: "cubic", "bbr", "bbr3", "reno",
 	// "newreno", "tahoe", "fixed" or "none". Empty: the node's default.

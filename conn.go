@@ -153,7 +153,7 @@ type ConnInfo struct {
 	control.Info
 }
 
-// String returns a summary in one line, similar to that of ss -ti.
+// String returns a summary in one line, like ss -ti.
 func (i ConnInfo) String() string {
 	var b strings.Builder
 	word := func(format string, args ...any) { fmt.Fprintf(&b, " "+format, args...) }

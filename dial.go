@@ -108,7 +108,7 @@ const attemptDelay = 250 * time.Millisecond
 
 // race connects to the addresses of one host in their order. The next attempt begins attemptDelay
 // after the last one, or when one has failed (RFC 8305 §5). The first connection ends the other
-// attempts. If all fail, the error is that of the first address, as in package net.
+// attempts. If all fail, the error is the first address's, as in package net.
 func race(
 	ctx context.Context, clock *node.Time, list []netip.AddrPort, dial connect,
 ) (won net.Conn, err error) {

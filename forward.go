@@ -79,9 +79,9 @@ func (r *UDPRequest) Local() netip.AddrPort { return r.inner().Local() }
 // Remote returns the peer's address and port.
 func (r *UDPRequest) Remote() netip.AddrPort { return r.inner().Remote() }
 
-// Accept returns a socket for this flow only, like that of DialUDP: its LocalAddr is the
-// destination that the peer chose, and it receives from and sends to that peer. The datagrams that
-// arrived so far can be read. UDP flows have no end: close the socket after a period of silence.
+// Accept returns a socket for this flow only, as DialUDP does: its LocalAddr is the destination
+// that the peer chose, and it receives from and sends to that peer. The datagrams that arrived so
+// far can be read. UDP flows have no end: close the socket after a period of silence.
 //
 // Accept fails with net.ErrClosed if the request was already decided, and with syscall.ENOBUFS if
 // 65536 flows are open.

@@ -88,11 +88,11 @@ func OpenPair(i Impairments) (a, b *Node, err error) {
 	return a, b, nil
 }
 
-// OpenFile starts the node that an .lnx file describes. TCP's timeouts are those of the file. Their
+// OpenFile starts the node that an .lnx file describes. TCP's timeouts come from the file. Their
 // defaults are short, for networks within one machine.
 func OpenFile(path string) (*Node, error) { return (&File{Path: path}).Open() }
 
-// File starts nodes from an .lnx file, with links and settings that replace those of the file.
+// File starts nodes from an .lnx file, and can replace its links and settings.
 type File struct {
 	Path string // the name of the file, which errors contain
 	// Text is the file's text. Nil: Open reads the file.

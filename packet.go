@@ -151,8 +151,8 @@ func (c *PacketConn) SetMulticastLoopback(on bool) error {
 }
 
 // SetMulticastInterface names the interface for multicast datagrams and those to 255.255.255.255.
-// Empty: the interface with the socket's address, otherwise the one of the route, otherwise the
-// first.
+// Empty: the interface with the socket's address, otherwise the route's interface, otherwise the
+// first one.
 func (c *PacketConn) SetMulticastInterface(name string) error { return c.inner().SetOutlet(name) }
 
 // JoinGroup makes the socket receive datagrams to a multicast group and its port on the link of the
@@ -217,8 +217,8 @@ func icmpError(r *control.Reply) error {
 }
 
 // IPConn is a socket for the packets of one IP protocol. ListenPacket returns one for a network
-// such as "ip4:icmp". Reads and writes are without the IP header, and checksums are the program's
-// task, except that of ICMPv6 in packets that it sends (RFC 3542 §3.1). The socket receives copies
+// such as "ip4:icmp". Reads and writes are without the IP header. The program computes checksums
+// itself, except for the ICMPv6 packets that it sends (RFC 3542 §3.1). The socket receives copies
 // of the packets for the node; what the node does with them does not change. Packets that do not
 // fit into its buffer of 256 KiB are dropped.
 type IPConn struct{ conn *node.RawConn }

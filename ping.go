@@ -296,7 +296,7 @@ type Sample node.Sample
 // does not wait for it: if it is slow, up to 4096 samples are queued, and Missed counts the others.
 // A connection without a probe has no cost.
 //
-// If the connection or node has ended, the error is net.ErrClosed or that of the connection. Ending
+// If the connection or node has ended, the error is net.ErrClosed or the connection's error. Ending
 // a probe never returns an error.
 func (c *Conn) Probe(f func(Sample)) error {
 	if f == nil {

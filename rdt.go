@@ -59,7 +59,7 @@ type RDTServer struct{ server *services.RDTServer }
 //
 // Requests can be forged, so an address that has only sent a request receives 4 kB, and the rest
 // once it has acknowledged them. The server has at most 64 clients at a time, and 65535 objects of
-// less than 4 GiB each. Errors: syscall.EINVAL for an invalid RDT or object, and those of
+// less than 4 GiB each. Errors: syscall.EINVAL for an invalid RDT or object, and the errors of
 // ListenUDP.
 func (n *Node) ServeRDT(on netip.AddrPort, how RDT, list ...RDTObject) (*RDTServer, error) {
 	if !on.Addr().IsValid() {
@@ -161,8 +161,8 @@ type RDTInfo struct {
 // FetchRDT requests the objects with these names in this order, or all objects if there are no
 // names. It calls each with every object as it completes. That order can differ, because an object
 // that lost a packet does not delay the others. If each returns an error, the fetch ends with it.
-// Other errors are those of ListRDT, syscall.ENOENT for a name that the server does not have, and
-// EFBIG for more than 1 GiB.
+// Other errors are the errors of ListRDT, syscall.ENOENT for a name that the server does not have,
+// and EFBIG for more than 1 GiB.
 func (n *Node) FetchRDT(
 	ctx context.Context, server netip.AddrPort, how RDT, each func(RDTResult) error,
 	names ...string,

@@ -24,7 +24,7 @@ type RouteInfo struct {
 	// Interface is the name of the outgoing interface. Via is the zero Addr if the network is on
 	// its link.
 	Interface string
-	// Origin is "local" for an interface's network, "static" or "rip". Of routes to one prefix,
-	// local ones are preferred to static ones, and static ones to those of RIP.
+	// Origin is "local" for an interface's network, "static" or "rip". Of routes to one prefix, the
+	// node prefers local routes to static ones, and static ones to RIP's.
 	Origin string
 }

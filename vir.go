@@ -10,8 +10,8 @@ import (
 )
 
 // Vir has the socket calls of founding document 004 §5.5. Sockets are numbers from 3 up, and errors
-// are those of §5.6, which errors.Is and errors.As find. Blocked calls return the cause of their
-// context when it ends.
+// are the exceptions of §5.6, which errors.Is and errors.As find. Blocked calls return the cause of
+// their context when it ends.
 type Vir struct{ vir *node.Vir }
 
 // Socket is virSocket: it creates a socket with the smallest free number.

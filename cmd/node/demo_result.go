@@ -38,8 +38,8 @@ type demoResult struct {
 	TailProbes   uint64 `json:"tail_probes"`
 	WindowProbes uint64 `json:"window_probes"`
 
-	// These are B's counters: the packets that B received in both directions, those that it dropped
-	// on purpose, and those that it dropped for other reasons.
+	// These are B's counters: the packets that B received in both directions, dropped on purpose,
+	// and dropped for other reasons.
 	RouterPackets uint64 `json:"router_packets"`
 	RouterLost    uint64 `json:"router_lost"`
 	RouterDropped uint64 `json:"router_dropped"`
@@ -99,8 +99,8 @@ func (r *demoResult) setRTT(rtt time.Duration) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// compare compares five digests: those of the generated file, the sent file, the transfer at each
-// end, and the received file.
+// compare compares five SHA-256 digests: of the generated file, of the sent file, of the transfer
+// at each end, and of the received file.
 func (d *demo) compare(r *demoResult, made string, moved demoMoved) error {
 	arrived, err := digestOf(d.path(demoReceived))
 	if err != nil {

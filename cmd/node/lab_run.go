@@ -49,7 +49,7 @@ type labRunOptions struct {
 
 const labRunLong = `Run an experiment: a preset of ` + "`node lab list`" + `, or a file.
 The command prints one table, and writes all other results into a directory:
-lab/NAME, or that of -o. With such a directory as its argument, it continues an
+lab/NAME, or DIR of -o. With such a directory as its argument, it continues an
 experiment that was stopped.
 
 --set and --sweep replace values of the file, which itself stays unchanged.
@@ -117,7 +117,7 @@ func labRunCommand() *cobra.Command {
 func (o *labRunOptions) experimentFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.cc, "cc", "",
-		"use congestion control `NAME`, or that of FILE.star, for all flows (see tutorial/)")
+		"use congestion control `NAME`, or a FILE.star, for all flows (see tutorial/)")
 	addChanges(f, o)
 	f.StringVar(&o.netem, "netem", "",
 		"impair the data direction with `ARGUMENTS` of tc-netem(8), such as 'delay 40ms loss 1%'")

@@ -37,7 +37,7 @@ type submitOptions struct {
 const labSubmitLong = `Run an experiment on a batch system: queue an array job, wait, and print the
 results. The result files are byte-identical to those of ` + "`node lab run`" + `.
 
-Slurm's machines must share the folder of results: lab/NAME, or that of -o.
+Slurm's machines must share the folder of results: lab/NAME, or the directory of -o.
 On Kubernetes, the pods share the volume of --claim, and the command copies
 the results from there into the folder. --image must contain this version of
 the program.

@@ -381,8 +381,8 @@ func (o *netOptions) downCommand() *cobra.Command {
 	return c
 }
 
-// selected opens the state and returns the selected networks: those that the arguments name, all of
-// them, or the only one.
+// selected opens the state and returns the selected networks: the named ones, all of them, or the
+// only one.
 func (o *netOptions) selected(args []string, all bool) (*netctl.State, []string, error) {
 	if !all {
 		s, n, err := o.network(args)

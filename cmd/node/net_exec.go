@@ -23,7 +23,7 @@ func (o *netOptions) execCommand() *cobra.Command {
 			"node's name is printed above its answer. With --json, each answer is a line\n" +
 			"{\"node\": \"A\", \"answer\": ...}, and a failure is {\"error\": ...,\n" +
 			"\"status\": ...}. --json and --state may come before NODE or after COMMAND.\n" +
-			"`node ctl` prints the answer alone. The exit status is that of the last node\n" +
+			"`node ctl` prints the answer alone. The exit status comes from the last node\n" +
 			"that failed. Wrong usage stops the command at the first node.",
 		Example: "  node net exec A routes\n" +
 			"  node net exec ring interfaces -s\n" +

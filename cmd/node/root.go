@@ -137,7 +137,7 @@ func isFile(arg string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// usageError is a control.ErrUsage whose text is only that of its cause.
+// usageError is a control.ErrUsage whose text is its cause's.
 type usageError struct{ cause error }
 
 func (e *usageError) Error() string   { return e.cause.Error() }
@@ -169,6 +169,7 @@ func flagError(err error) error {
 		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
 		"float64": "a number", "bool": "true or false",
 		"duration": "a time like 10s or 1m30s", "": "debug, info, warn or error",
+		"stringToString": "PROTOCOL=PROGRAM",
 	}[kind]
 	if want == "" {
 		return err

@@ -53,7 +53,7 @@ func traceCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&each, "each", false, "print a line for each segment")
-	c.Flags().IntVar(&width, "width", 0, "width in `COLUMNS`; 0: that of the terminal, or 80")
+	c.Flags().IntVar(&width, "width", 0, "width in `COLUMNS`; 0: the terminal's width, or 80")
 	repl.Limit(c, 0, repl.Unlimited, "width")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each segment")
 	return c

@@ -148,7 +148,7 @@ func TestCommandThatPanics(t *testing.T) {
 		assert.Contains(t, string(body), "internal error (the node continues): BUG: here")
 	}
 	_, _, body := b.do(t, "GET", "/v1/nodes/A", "", "")
-	assert.Contains(t, string(body), "/v1/problems/failed-inside")
+	assert.Contains(t, string(body), "/v1/problems/internal-error")
 	_, _, body = b.do(t, "GET", "/v1/process", "", "")
 	assert.Contains(t, string(body), `"pid"`)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// kinds and kindsOf contain the requests by name and by type. resources lists those of a resource.
+// kinds and kindsOf contain the requests by name and by type. resources contains the read-only
+// requests by resource.
 var (
 	kinds     = map[string]*control.Kind{}
 	kindsOf   = map[reflect.Type]*control.Kind{}

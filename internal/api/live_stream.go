@@ -16,7 +16,7 @@ const mostFollowed = 8
 // stream sends everything that a page shows as server-sent events: the state of each node's parts,
 // their changes, and the nodes' events. The query ?connection=NODE/SID, which may be repeated, adds
 // samples of a connection, and segments=NODE/SID its segments. The query segments=NODE/SID,NODE/SID
-// adds the segments of both ends and those that nodes between them dropped.
+// adds the segments of both ends and the segments that nodes between them dropped.
 func (h *feed) stream(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", typeEvents)

@@ -33,8 +33,8 @@ func (h *feed) trace(ctx context.Context, f follow) {
 	}
 }
 
-// sendSegments sends some segments of a connection: those of both ends if the other end is known,
-// and those that nodes between them dropped.
+// sendSegments sends some segments of a connection: the segments of both ends if the other end is
+// known, and the segments that nodes between them dropped.
 func (h *feed) sendSegments(ctx context.Context, f follow, recorded bool) error {
 	ctx, over := context.WithCancel(ctx)
 	now := h.nodes.now.Load()

@@ -59,7 +59,7 @@ type sort struct {
 	is     error
 }
 
-// failed is the problem type of all other errors, mostly those of the operating system.
+// failed is the problem type of all other errors, mostly from the operating system.
 const failed = "failed"
 
 // sorts are tried in order; the last matches everything.
@@ -68,12 +68,12 @@ var sorts = []sort{
 	{"no-such-path", http.StatusNotFound, errNoSuchPath},
 	{"method-not-allowed", http.StatusMethodNotAllowed, errMethod},
 	{"token-needed", http.StatusUnauthorized, errToken},
-	{"stranger", http.StatusForbidden, errOrigin},
+	{"origin-not-allowed", http.StatusForbidden, errOrigin},
 	{"too-large", http.StatusRequestEntityTooLarge, errTooLarge},
 	{"too-many", http.StatusServiceUnavailable, errTooMany},
 	{"not-running", http.StatusNotFound, errNotRunning},
 	{"node-gone", http.StatusBadGateway, ErrGone},
-	{"failed-inside", http.StatusInternalServerError, errInside},
+	{"internal-error", http.StatusInternalServerError, errInside},
 	{"invalid-request", http.StatusBadRequest, control.ErrUsage},
 	{"not-supported", http.StatusNotImplemented, control.ErrUnsupported},
 	{"no-such-socket", http.StatusNotFound, control.ErrNoSuchSocket},

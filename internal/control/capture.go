@@ -133,7 +133,7 @@ type TracedSegment struct {
 	Length int     `json:"length"`
 	Window int     `json:"window"`
 	SACK   []Range `json:"sack,omitempty"`
-	// MSS and Scale are those of a SYN; Scale -1: no such option.
+	// MSS and Scale are the options of a SYN; Scale -1: no such option.
 	MSS    int    `json:"mss,omitempty"`
 	Scale  int    `json:"scale,omitempty"`
 	TSVal  uint32 `json:"tsval,omitempty"`

@@ -53,7 +53,8 @@ type RCPSocket struct {
 	RCPCounts
 }
 
-// RCPCounts counts packets. A listener counts those of all its connections, including closed ones.
+// RCPCounts counts packets. A listener counts the packets of all its connections, including closed
+// ones.
 type RCPCounts struct {
 	DAT      uint64 `json:"dat"`
 	ACK      uint64 `json:"ack"`

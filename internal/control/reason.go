@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// IsHost reports whether an address can be that of a host.
+// IsHost reports whether an address can belong to a host.
 func IsHost(a netip.Addr) bool {
 	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	return a.IsValid() && !a.Is4In6() && !a.IsUnspecified() && !a.IsMulticast() && a != broadcast

@@ -20,7 +20,7 @@ type RIPInfo struct {
 	Routes     []RIPRoute     `json:"routes"`
 	Messages   RIPMessages    `json:"messages"`
 	Refused    []Drop         `json:"refused,omitempty"` // refused messages and entries, by reason
-	// RIPng is the state of RIPng on a node that runs it beside another dialect.
+	// RIPng is the state of RIPng on a node that also runs another dialect.
 	RIPng *RIPInfo `json:"ripng,omitempty"`
 }
 

@@ -225,7 +225,7 @@ func (p *parser) readImpair(l line) {
 	p.cfg.Impair = append(p.cfg.Impair, one)
 }
 
-// checkImpair records errors for impair lines of interfaces that are unknown, and of those that a
+// checkImpair records errors for impair lines about unknown interfaces, and about interfaces that a
 // link line already impairs.
 func (p *parser) checkImpair() {
 	for i := range p.cfg.Impair {

@@ -18,7 +18,7 @@ type RIP struct {
 	// AdvertiseTo are the neighbors that receive RIP messages. The course's RIP sends to no other
 	// routers. RIPv2 sends unicast on links with such a neighbor, and multicast on all other links.
 	AdvertiseTo []netip.Addr
-	// Originate are prefixes to announce in addition to those of the interfaces.
+	// Originate are prefixes to announce in addition to the interfaces' prefixes.
 	Originate []Announcement
 	// Static contains the metric and tag of the static routes in announcements. If nil, static
 	// routes are not announced.

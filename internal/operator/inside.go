@@ -18,7 +18,7 @@ type Inside struct {
 	DNS control.DNSConfig `json:"dns"`
 	// Entered is set if programs already run as the host. The user, network and mount namespaces
 	// then come with the message. Otherwise the process creates the namespaces, and answers with
-	// their descriptors and that of the TUN device.
+	// the descriptors of the namespaces and of the TUN device.
 	Entered bool `json:"entered"`
 }
 

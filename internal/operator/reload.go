@@ -34,8 +34,8 @@ type Reloader struct {
 }
 
 // NewReloader returns the Reloader of a node. reread reads the node's file again. It is nil if the
-// node has no file. more lists the changes of services, which are made before those of the node. It
-// may be nil.
+// node has no file. more lists the changes of services, which are made before the node's changes.
+// It may be nil.
 func NewReloader(
 	n *node.Node, file *lnx.Config, reread func() (*lnx.Config, error),
 	more func(was, now *lnx.Config) []portforward.Change,

@@ -35,7 +35,7 @@ func (h *Requests) handleSockets() {
 	control.HandleOrder(h.Handlers, h.close)
 }
 
-// sockets lists the node's sockets, and then those of the programs that run as this host.
+// sockets lists the node's sockets, and then the sockets of the programs that run as this host.
 func (h *Requests) sockets(
 	_ context.Context, r control.Sockets,
 ) (list []control.Socket, err error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// These defaults and limits are those of traceroute(8).
+// These are the defaults and limits of traceroute(8).
 const (
 	defaultHops     = 30
 	maxHops         = 255

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// These limits of perf are those of iperf3.
+// These are the limits of iperf3.
 const (
 	mostPerfSeconds = 86400
 	mostPerfOmit    = 600

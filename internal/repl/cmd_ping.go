@@ -21,7 +21,7 @@ type statusError struct {
 
 func (e *statusError) Unwrap() error { return e.error }
 
-// These limits of ping are those of iputils.
+// These are the limits of iputils' ping.
 const (
 	mostPingSize  = 65507
 	leastInterval = 0.002

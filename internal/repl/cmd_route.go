@@ -169,8 +169,7 @@ func readRouteGone(args []string) (req control.DelRoute, err error) {
 	return req, err
 }
 
-// readPrefix parses a prefix, a host's address, or `default`. The family of `default` is that of
-// the next hop.
+// readPrefix parses a prefix, a host's address, or `default`. `default` has the next hop's family.
 func readPrefix(word string, via netip.Addr) (netip.Prefix, error) {
 	switch {
 	case word == "default" && via.Is6():

@@ -56,7 +56,7 @@ func traceCommand(e *env) *cobra.Command {
 	f := c.Flags()
 	f.Uint64VarP(&req.Count, "count", "c", 0, "stop after `N` segments")
 	f.BoolVar(&cfg.Each, "each", false, "print a line for each segment")
-	f.IntVar(&cfg.Width, "width", 0, "width in `COLUMNS`; 0: that of the terminal, or 80")
+	f.IntVar(&cfg.Width, "width", 0, "width in `COLUMNS`; 0: the terminal's width, or 80")
 	Limit(c, 0, Unlimited, "width")
 	return e.jsonFlag(c)
 }

@@ -58,7 +58,8 @@ func repeatCommand(s *Shell) *cobra.Command {
 	}
 }
 
-// endless lists the commands that run until the user stops them, and those that change the session.
+// endless lists the commands that run until the user stops them, and the commands that change the
+// session.
 var endless = []string{
 	"watch", "events", "trace", "source", "quit", "sleep", "wait", "sendfile", "recvfile", "recv",
 }

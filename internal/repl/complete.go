@@ -136,7 +136,7 @@ func (e *env) interfaceNames(ctx context.Context, _ string) []string {
 		func(i *control.Interface) string { return i.Name })
 }
 
-// neighborAddrs completes the addresses of the neighbors. ownAddrs completes those of the node.
+// neighborAddrs completes the addresses of the neighbors. ownAddrs completes the node's.
 func (e *env) neighborAddrs(ctx context.Context, _ string) []string {
 	return listWords(ctx, e, control.Neighbors{},
 		func(n *control.Neighbor) string { return n.Addr.String() })

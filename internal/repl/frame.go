@@ -71,7 +71,7 @@ func (f *frame) broken(line string) (pieces []string) {
 	return append(pieces, line)
 }
 
-// differing returns a line in reverse video where its characters differ from was.
+// differing returns line with the characters that differ from was in reverse video.
 func differing(was, line string) string {
 	old := []rune(was)
 	var b strings.Builder
