@@ -88,8 +88,8 @@ func (d *demo) recordComparison(c *demoComparison, f figure.Transfers) error {
 	f.Bound = first.BoundMBPerS * 1e6
 	f.Note = "Without loss, only the processor limits the throughput."
 	if f.Bound > 0 {
-		f.Note = fmt.Sprintf("The loss bound is the throughput of a sender that halves its window at "+
-			"each loss: 1.31/√p · MSS/RTT = %.1f MB/s at %s's RTT.",
+		f.Note = fmt.Sprintf("The loss bound is the throughput of a sender that halves its "+
+			"window at each loss: 1.31/√p · MSS/RTT = %.1f MB/s at %s's RTT.",
 			first.BoundMBPerS, first.Congestion)
 	}
 	plot, err := f.Plot()
