@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/repl"
@@ -39,10 +37,7 @@ func arrivalsCommand() *cobra.Command {
 				}
 				steps = append(steps, s)
 			}
-			if err := playArrivals(c.OutOrStdout(), window, steps); err != nil {
-				return fmt.Errorf("demo arrivals: %w", err)
-			}
-			return nil
+			return playArrivals(c.OutOrStdout(), window, steps)
 		},
 	}
 	c.Flags().IntVar(&window, "window", documentWindow, "give the receive buffer `N` bytes")

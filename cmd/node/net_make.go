@@ -67,7 +67,6 @@ func netGenerateCommand() *cobra.Command {
 	return c
 }
 
-// familyFlag adds the flag --family.
 func familyFlag(c *cobra.Command, family *string) {
 	c.Flags().StringVar(family, "family", "4",
 		"IP `VERSION` of the links: 4, 6, or dual for both")
@@ -189,7 +188,6 @@ func readPlan(path string) (*networkFiles, error) {
 	return f, f.generate()
 }
 
-// generate makes the nodes' files from the plan.
 func (f *networkFiles) generate() error {
 	list, err := f.plan.Files()
 	if err != nil {

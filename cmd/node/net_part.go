@@ -127,7 +127,6 @@ func (f *networkFiles) addMachines(p *netctl.Plan) {
 	}
 }
 
-// place names the machine that runs the node.
 func (n *networkNode) place() string {
 	if n.host == "" {
 		return n.config.Name + " (this host)"

@@ -159,7 +159,6 @@ func configsOf(n *netctl.Network) (list []*lnx.Config) {
 	return list
 }
 
-// configOf reads a node's file.
 func configOf(m netctl.Member) (*lnx.Config, error) {
 	text, err := files.Text(m.File, files.MaxText)
 	if err != nil {

@@ -102,7 +102,6 @@ func (e *exposition) family(name, kind, help string) *family {
 	return f
 }
 
-// merge adds the samples of another exposition.
 func (e *exposition) merge(o *exposition) {
 	for _, f := range o.list {
 		into := e.family(f.name, f.kind, f.help)
@@ -246,7 +245,6 @@ func (e *exposition) sockets(node string, list []control.Socket) {
 		float64(send), "node", node)
 }
 
-// routes adds the number of routes by origin.
 func (e *exposition) routes(node string, list []control.Route) {
 	for _, o := range []struct {
 		origin control.Origin
@@ -267,7 +265,6 @@ func (e *exposition) routes(node string, list []control.Route) {
 	}
 }
 
-// door adds the counters of a port forward.
 func (e *exposition) door(node string, d *control.Door) {
 	labels := []string{
 		"node", node, "door", strconv.Itoa(d.ID), "kind", string(d.Kind), "network", d.Network,

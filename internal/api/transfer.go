@@ -87,7 +87,6 @@ func (n *nodes) ends(t *NetworkTransfer) (x ends, err error) {
 	return x, nil
 }
 
-// move executes a transfer.
 func (x ends) move(
 	ctx context.Context, t *NetworkTransfer, out *stream,
 ) (done NetworkTransferred, err error) {

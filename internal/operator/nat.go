@@ -24,7 +24,6 @@ func setNATs(c *lnx.Config, cfg *stack.Config) {
 	}
 }
 
-// natText describes the NAT of an interface in a file.
 func natText(c *lnx.Config, name string) string {
 	i := slices.IndexFunc(c.NATs, func(n lnx.NAT) bool { return n.Iface == name })
 	if i < 0 {
