@@ -259,7 +259,7 @@ func TestWrongDNSConfigurations(t *testing.T) {
 		"4 servers: must be at most 3": {
 			Servers: addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"),
 		},
-		"address 0.0.0.0 of C: must be a host's, without a zone": {
+		"address 0.0.0.0 of C: must be a host address, without a zone": {
 			Names: []control.HostName{{Name: "C", Addrs: addrs("0.0.0.0")}},
 		},
 	} {

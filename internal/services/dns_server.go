@@ -102,7 +102,7 @@ func checkDNS(cfg *control.DNSConfig) error {
 		}
 		for _, a := range n.Addrs {
 			if !control.IsHost(a) || a.Zone() != "" {
-				return control.Misuse("address %v of %s: must be a host's, without a zone", a,
+				return control.Misuse("address %v of %s: must be a host address, without a zone", a,
 					n.Name)
 			}
 		}
