@@ -39,9 +39,9 @@ func (t *Train) Packet(i int) [][]byte {
 	return t.Pieces[at:end]
 }
 
-// These are the dimensions of a Batch. Its pieces suffice for nine long trains. Their payload stays
-// in a core's own cache between its two reads, which are for the checksum and by the system call
-// that sends it.
+// These are the dimensions of a Batch. Its pieces suffice for nine long trains. A core's own cache
+// holds their payload between its two reads: for the checksum, and by the system call that sends
+// it.
 const (
 	batchTrains = 64
 	batchPieces = 1024

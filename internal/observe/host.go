@@ -25,7 +25,7 @@ type Taps interface {
 	Unobserve(o *Observer)
 }
 
-// Node is the part of a node that captures and traces use besides its Clock and Taps.
+// Node is the part of a node that captures and traces use in addition to its Clock and Taps.
 type Node interface {
 	// Faces returns the current and former interfaces by number. FaceName returns the name of an
 	// interface, or SelfFace. Face returns the number of the interface with a name.

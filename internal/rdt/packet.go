@@ -13,10 +13,10 @@ import (
 //	ACK      sequence 4 | digest 16
 //	echo     sequence 4 | digest 16 | arrived 4 | timestamp 8
 //
-// The document's header has these fields and this length of 36 bytes, and its acknowledgment these
-// 20. It has the length of the payload, which UDP also has, in place of the payload's offset in its
-// object. The offset allows reassembly regardless of losses. The timestamp counts nanoseconds of
-// the sender's clock.
+// The lengths are the document's: 36 bytes for the header of a data packet, 20 for an
+// acknowledgment. Where the document has the length of the payload, which UDP also has, these
+// packets have the offset of the payload in its object. So objects can be reassembled regardless of
+// losses. The timestamp counts nanoseconds of the sender's clock.
 const (
 	digestAt = 4
 	ackLen   = 4  // length of an ACK without its digest

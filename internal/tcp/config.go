@@ -20,9 +20,9 @@ type Path struct {
 	MTU int
 	// Local is the address that packets to the peer come from.
 	Local netip.Addr
-	// DefaultMSS says that the host sends a peer without an MSS option segments of at most 536
-	// bytes, or 1220 over IPv6 (RFC 9293 §3.7.1), and that the peer understands the option.
-	// Otherwise the host assumes that the peer accepts the outlet's MTU.
+	// DefaultMSS makes the host send a peer without an MSS option segments of at most 536 bytes, or
+	// 1220 over IPv6 (RFC 9293 §3.7.1), and an MSS option on the SYN-ACK. Otherwise the host
+	// assumes that the peer accepts the outlet's MTU.
 	DefaultMSS bool
 	// NotHost is set if there is no route because the address is not the address of a single host.
 	NotHost bool
