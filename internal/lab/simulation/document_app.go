@@ -192,7 +192,7 @@ func (n notebookApp) report(v result.Values) (finished bool, failure string) {
 	r := n.Result()
 	finished, failure = r.Finished, r.Failure
 	if n.endless && r.Took > 0 {
-		if !n.Died() {
+		if !n.Failed() {
 			finished, failure = true, ""
 		}
 		r.Throughput = notebookBytes * float64(r.NewAcks) / r.Took.Seconds()

@@ -32,21 +32,21 @@ var families = []family{
 	{"grid", 2, 8, 8, "a square of N x N routers", func(n int, _ uint64) graph { return grid(n) }},
 	{
 		"random", 4, 2000, 1000, "N routers, each linked to an earlier one, and N/2 more links",
-		func(n int, seed uint64) graph { return narrow(n, seed) },
+		func(n int, seed uint64) graph { return randomGraph(n, seed) },
 	},
 }
 
 const (
-	prefixOfNames = "rip-"
-	nameOfCount   = "count"
-	widest        = 14 // maximum number of hops
+	namePrefix = "rip-"
+	countName  = "count"
+	maxHops    = 14 // maximum number of hops
 )
 
-// narrow draws random networks until the diameter of one is within RIP's limit.
-func narrow(n int, seed uint64) graph {
+// randomGraph draws random networks until the diameter of one is within RIP's limit.
+func randomGraph(n int, seed uint64) graph {
 	rng := netem.Streams(seed)("graph")
 	for {
-		if g := random(n, rng); g.diameter() <= widest {
+		if g := random(n, rng); g.diameter() <= maxHops {
 			return g
 		}
 	}
@@ -60,12 +60,12 @@ func Experiments() []Experiment {
 	var list []Experiment
 	for _, f := range families {
 		list = append(list, Experiment{
-			Name: fmt.Sprintf("%s%s-%d", prefixOfNames, f.name, f.usual),
+			Name: fmt.Sprintf("%s%s-%d", namePrefix, f.name, f.usual),
 			Text: fmt.Sprintf("%s, N from %d to %d", f.text, f.least, f.most),
 		})
 	}
 	return append(list, Experiment{
-		Name: prefixOfNames + nameOfCount, Text: "three routers that count to infinity",
+		Name: namePrefix + countName, Text: "three routers that count to infinity",
 	})
 }
 
@@ -87,11 +87,11 @@ func Run(name string, o Options) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest, ok := strings.CutPrefix(name, prefixOfNames)
+	rest, ok := strings.CutPrefix(name, namePrefix)
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", ErrCase, name)
 	}
-	if rest == nameOfCount {
+	if rest == countName {
 		c, err := countToInfinity(dialect, o.Seed)
 		return &Outcome{Count: c}, err
 	}
@@ -104,7 +104,7 @@ func Run(name string, o Options) (*Outcome, error) {
 	n, err := strconv.Atoi(size)
 	if err != nil || n < f.least || n > f.most {
 		return nil, fmt.Errorf("%w: %q: N of %s%s-N must be %d to %d",
-			ErrCase, name, prefixOfNames, shape, f.least, f.most)
+			ErrCase, name, namePrefix, shape, f.least, f.most)
 	}
 	g := f.make(n, o.Seed)
 	w, err := build(g, o.Seed, dialect)
@@ -113,7 +113,7 @@ func Run(name string, o Options) (*Outcome, error) {
 	}
 	r := &Result{
 		Name: name, Dialect: dialects[dialect], Seed: o.Seed, Routers: g.routers,
-		Wires: len(g.wires), Diameter: g.diameter(),
+		Links: len(g.links), Diameter: g.diameter(),
 	}
 	if err := w.run(r); err != nil {
 		return nil, err

@@ -73,14 +73,14 @@ func check(t *testing.T, r *Result) {
 	dialect, err := dialectOf(r.Dialect)
 	require.NoError(t, err)
 	timers := rip.Timers{}.WithDefaults(dialect)
-	assert.Equal(t, r.Routers*r.Wires, r.Routes, "every network is within reach")
+	assert.Equal(t, r.Routers*r.Links, r.Routes, "every network is reachable")
 	for _, p := range r.Phases {
-		assert.Less(t, p.Longest, timers.Timeout, "%s: no loop outlives the time-out", p.Name)
+		assert.Less(t, p.Longest, timers.Timeout, "%s: no loop outlives the timeout", p.Name)
 		assert.Less(t, p.Highest, rip.Infinity, p.Name)
 	}
 	if silent := r.Phases[4]; r.Routers > 3 {
 		assert.NotZero(t, silent.Messages.Responses)
-		assert.Greater(t, silent.Converged, timers.Timeout/2, "found out by time-outs")
+		assert.Greater(t, silent.Converged, timers.Timeout/2, "detected by timeouts")
 	}
 }
 
@@ -115,14 +115,14 @@ func TestRandomNetworks(t *testing.T) {
 }
 
 // RFC 2453 §3.2: the longest path has 15 hops, including the destination network itself.
-func TestTooLong(t *testing.T) {
+func TestPathsBeyondInfinity(t *testing.T) {
 	w, err := build(line(18), 1, rip.RIPv2)
 	require.NoError(t, err)
-	w.watch.begin()
+	w.observer.begin()
 	w.Run(4 * time.Minute)
-	assert.Zero(t, w.watch.wrong, "what is too far is unreachable, and the rest is right")
-	assert.Equal(t, uint8(rip.Infinity), w.watch.want[16*18])
-	assert.Equal(t, uint8(15), w.watch.want[14*18])
+	assert.Zero(t, w.observer.wrong, "networks that are too far are unreachable")
+	assert.Equal(t, uint8(rip.Infinity), w.observer.want[16*18])
+	assert.Equal(t, uint8(15), w.observer.want[14*18])
 }
 
 // RFC 2453 §3.4.3: counting to infinity takes at most 16 steps, not 16 update periods. RFC 2080
@@ -143,12 +143,12 @@ func countsToInfinity(t *testing.T, dialect string) {
 			highest = max(highest, s.Cost)
 		}
 	}
-	assert.GreaterOrEqual(t, highest, 13, "the case did arise")
+	assert.GreaterOrEqual(t, highest, 13, "the count went on")
 	d, err := dialectOf(dialect)
 	require.NoError(t, err)
 	timers := rip.Timers{}.WithDefaults(d)
 	limit := timers.Periodic + rip.Infinity*max(timers.TriggerMax, 0)
-	assert.Less(t, o.Count.Over, limit, "by triggered updates")
+	assert.Less(t, o.Count.Over, limit, "triggered updates speed up the count")
 	last := o.Count.Steps[len(o.Count.Steps)-1]
 	assert.Equal(t, rip.Infinity, last.Cost)
 }
@@ -157,7 +157,7 @@ func countsToInfinity(t *testing.T, dialect string) {
 // restart of RIP on one router, their routes have the same metrics. The restart keeps the routes.
 func TestBothFamilies(t *testing.T) {
 	for seed := range uint64(3) {
-		g := narrow(20, seed)
+		g := randomGraph(20, seed)
 		w, err := build(g, seed, rip.RIPv2, rip.RIPng)
 		require.NoError(t, err)
 		require.NoError(t, w.run(&Result{Name: "both"}))
@@ -167,17 +167,18 @@ func TestBothFamilies(t *testing.T) {
 		}
 		w.hosts[3].Settle()
 		w.Run(4 * time.Minute)
-		assert.Zero(t, w.watch.wrong)
-		assert.LessOrEqual(t, w.watch.settled, w.Now().Add(-4*time.Minute), "no route changed")
+		assert.Zero(t, w.observer.wrong)
+		assert.LessOrEqual(t, w.observer.settled, w.Now().Add(-4*time.Minute), "no route changed")
 		for i, h := range w.hosts {
-			metrics := [2][]int{make([]int, len(g.wires)), make([]int, len(g.wires))}
+			metrics := [2][]int{make([]int, len(g.links)), make([]int, len(g.links))}
 			for _, r := range h.Stack().Routing().Infos() {
 				if r.Origin == "R" {
-					metrics[max(0, r.Prefix.Addr().BitLen()-127)][wireOf(r.Prefix)] = r.Cost
+					metrics[max(0, r.Prefix.Addr().BitLen()-127)][linkOf(r.Prefix)] = r.Cost
 				}
 			}
 			assert.Equal(t, metrics[0], metrics[1], "router %d, seed %d", i, seed)
-			assert.Equal(t, int(w.watch.want[19*w.routers+i]), metrics[1][19], "router %d, seed %d", i, seed)
+			want := int(w.observer.want[19*w.routers+i])
+			assert.Equal(t, want, metrics[1][19], "router %d, seed %d", i, seed)
 		}
 	}
 }
@@ -193,37 +194,39 @@ func TestSeeds(t *testing.T) {
 	assert.NotEqual(t, first, hash(2))
 }
 
-// The watcher detects a routing loop of three routers that point at each other.
-func TestLoopsAreSeen(t *testing.T) {
+// The observer detects a routing loop of three routers that point at each other.
+func TestLoopsAreDetected(t *testing.T) {
 	g := ring(3)
 	g.routers++
-	g.wires = append(g.wires, [2]int{0, 3})
+	g.links = append(g.links, [2]int{0, 3})
 	w, err := build(g, 1, rip.Course)
 	require.NoError(t, err)
 	w.Run(time.Second)
 	w.setDown(3, true)
 	w.Run(time.Second)
-	w.watch.begin()
-	point := func(from, wire int) {
-		face := w.ends[wire][0].Iface
-		if w.wires[wire][1] == from {
-			face = w.ends[wire][1].Iface
+	w.observer.begin()
+	point := func(from, link int) {
+		face := w.ends[link][0].Iface
+		if w.links[link][1] == from {
+			face = w.ends[link][1].Iface
 		}
-		w.watch.routeChanged(from, rip.Change{Prefix: netip.PrefixFrom(address(3, 0), 30), Iface: face, Cost: 5})
+		w.observer.routeChanged(from, rip.Change{
+			Prefix: netip.PrefixFrom(address(3, 0), 30), Iface: face, Cost: 5,
+		})
 	}
 	point(0, 0) // points to router 1
 	point(1, 1) // points to router 2
-	assert.Empty(t, w.watch.circles)
+	assert.Empty(t, w.observer.loops)
 	point(2, 2) // points to router 0
-	require.Len(t, w.watch.circles, 1)
+	require.Len(t, w.observer.loops, 1)
 	w.Run(time.Millisecond)
-	w.watch.routeChanged(1, rip.Change{Prefix: netip.PrefixFrom(address(3, 0), 30), Gone: true})
-	assert.Empty(t, w.watch.circles)
-	assert.Equal(t, 1, w.watch.found)
-	assert.Equal(t, time.Millisecond, w.watch.longest)
+	w.observer.routeChanged(1, rip.Change{Prefix: netip.PrefixFrom(address(3, 0), 30), Gone: true})
+	assert.Empty(t, w.observer.loops)
+	assert.Equal(t, 1, w.observer.found)
+	assert.Equal(t, time.Millisecond, w.observer.longest)
 }
 
-func TestWrongNames(t *testing.T) {
+func TestUnknownExperiments(t *testing.T) {
 	for name, text := range map[string]string{
 		"":               `no such experiment: ""`,
 		"fence":          `no such experiment: "fence"`,

@@ -32,7 +32,7 @@ type Count struct {
 func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	g := ring(3)
 	g.routers++
-	g.wires = append(g.wires, [2]int{0, 3})
+	g.links = append(g.links, [2]int{0, 3})
 	w, err := build(g, seed, dialect)
 	if err != nil {
 		return nil, err
@@ -56,34 +56,34 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	lost, before := w.Now(), w.messages()
 	for router := range 3 {
 		w.hosts[router].Stack().RIPs()[0].Watch(func(n rip.Change) {
-			w.watch.routeChanged(router, n)
-			if wireOf(n.Prefix) != stub {
+			w.observer.routeChanged(router, n)
+			if linkOf(n.Prefix) != stub {
 				return
 			}
 			b := DistanceChange{
 				After: w.Now().Sub(lost), Router: router, Cost: rip.Infinity, Via: noRouter,
 			}
 			if !n.Gone {
-				b.Cost, b.Via = n.Cost, int(w.watch.peers[router][n.Iface])
+				b.Cost, b.Via = n.Cost, int(w.observer.peers[router][n.Iface])
 			}
 			c.Steps = append(c.Steps, b)
 		})
 	}
-	// deaf is router 0's end of that link. Its messages are lost for a short time.
-	deaf := w.ends[toTwo][1]
-	deaf.Cut(true)
+	// toRouter0 is router 0's end of that link. Its messages are lost for a short time.
+	toRouter0 := w.ends[toTwo][1]
+	toRouter0.Cut(true)
 	err = w.phase(&r, &event{
 		name: "lost", limit: t.Timeout + t.Garbage + settle,
 		do: func() {
 			w.setDown(stub, true)
 			w.Run(time.Millisecond)
-			deaf.Cut(false)
+			toRouter0.Cut(false)
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.Over = w.watch.settled.Sub(lost)
+	c.Over = w.observer.settled.Sub(lost)
 	c.Messages = w.messages().minus(before)
 	c.Hash = fmt.Sprintf("%016x", w.Hash())
 	return c, nil

@@ -2,23 +2,23 @@ package convergence
 
 import "math/rand/v2"
 
-// graph is a network of routers. Each wire connects a pair of them.
+// graph is a network of routers. Each link connects two of them.
 type graph struct {
 	routers int
-	wires   [][2]int
+	links   [][2]int
 }
 
 func line(n int) graph {
 	g := graph{routers: n}
 	for i := 1; i < n; i++ {
-		g.wires = append(g.wires, [2]int{i - 1, i})
+		g.links = append(g.links, [2]int{i - 1, i})
 	}
 	return g
 }
 
 func ring(n int) graph {
 	g := line(n)
-	g.wires = append(g.wires, [2]int{n - 1, 0})
+	g.links = append(g.links, [2]int{n - 1, 0})
 	return g
 }
 
@@ -26,10 +26,10 @@ func grid(side int) graph {
 	g := graph{routers: side * side}
 	for i := range g.routers {
 		if i%side > 0 {
-			g.wires = append(g.wires, [2]int{i - 1, i})
+			g.links = append(g.links, [2]int{i - 1, i})
 		}
 		if i >= side {
-			g.wires = append(g.wires, [2]int{i - side, i})
+			g.links = append(g.links, [2]int{i - side, i})
 		}
 	}
 	return g
@@ -46,14 +46,14 @@ func random(n int, rng *rand.Rand) graph {
 			return false
 		}
 		seen[w] = true
-		g.wires = append(g.wires, w)
+		g.links = append(g.links, w)
 		return true
 	}
 	for i := 1; i < n; i++ {
 		add(rng.IntN(i), i)
 	}
 	// A small network may have too few pairs.
-	for left := min(n/2, n*(n-1)/2-len(g.wires)); left > 0; {
+	for left := min(n/2, n*(n-1)/2-len(g.links)); left > 0; {
 		if add(rng.IntN(n), rng.IntN(n)) {
 			left--
 		}
@@ -61,10 +61,10 @@ func random(n int, rng *rand.Rand) graph {
 	return g
 }
 
-// neighbors lists, for each router, the routers at its wires for which use is true.
-func (g *graph) neighbors(use func(wire int) bool) [][]int {
+// neighbors lists each router's neighbors over the links for which use returns true.
+func (g *graph) neighbors(use func(link int) bool) [][]int {
 	to := make([][]int, g.routers)
-	for i, w := range g.wires {
+	for i, w := range g.links {
 		if use(i) {
 			to[w[0]] = append(to[w[0]], w[1])
 			to[w[1]] = append(to[w[1]], w[0])
@@ -111,8 +111,8 @@ func (g *graph) diameter() int {
 	return longest
 }
 
-func (g *graph) bridge(wire int) bool {
-	ends := g.wires[wire]
-	d := distances(g.neighbors(func(i int) bool { return i != wire }), ends[0])
+func (g *graph) bridge(link int) bool {
+	ends := g.links[link]
+	d := distances(g.neighbors(func(i int) bool { return i != link }), ends[0])
 	return d[ends[1]] == unreached
 }

@@ -27,7 +27,7 @@ func (r *Result) print(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, dialect %s, seed %d\n", r.Name, r.Dialect, r.Seed)
 	fmt.Fprintf(&b, "%d routers, %d links, diameter %d hops, %d routes\n\n",
-		r.Routers, r.Wires, r.Diameter, r.Routes)
+		r.Routers, r.Links, r.Diameter, r.Routes)
 	fmt.Fprintf(&b, phaseRow, "event", "50 %", "90 %", "99 %", "all right",
 		"messages", "entries", "changes", "loops", "longest", "highest cost")
 	for i := range r.Phases {

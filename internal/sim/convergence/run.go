@@ -45,7 +45,7 @@ type Result struct {
 	Dialect  string        `json:"dialect"`
 	Seed     uint64        `json:"seed"`
 	Routers  int           `json:"routers"`
-	Wires    int           `json:"wires"`
+	Links    int           `json:"wires"`
 	Diameter int           `json:"diameter"`
 	Routes   int           `json:"routes"` // number of routes in all tables
 	Phases   []Phase       `json:"phases"`
@@ -70,23 +70,23 @@ func (w *network) run(r *Result) error {
 	t := w.effective()
 	// A change spreads with triggered updates, or with the next full update. Routers detect a
 	// silent failure only after a timeout.
-	hop := max(t.TriggerMax, 0) + wireDelay + wireSpread
+	hop := max(t.TriggerMax, 0) + linkDelay + linkSpread
 	known := rip.Infinity*hop + 2*(t.Periodic+max(t.PeriodicOffset, 0))
 	silent := t.Timeout + known
-	wire := w.victim()
+	link := w.chooseLink()
 	for _, e := range []event{
 		{name: "start", limit: known, do: func() {}},
-		{name: "cut, both ends know", limit: known, do: func() { w.setDown(wire, true) }},
-		{name: "repaired", limit: known, do: func() { w.setDown(wire, false) }},
-		{name: "ten flaps", limit: known, do: func() { w.flap(wire) }, lasting: true},
-		{name: "cut silently", limit: silent, do: func() { w.setBroken(wire, true) }},
-		{name: "repaired", limit: known, do: func() { w.setBroken(wire, false) }},
+		{name: "cut, both ends know", limit: known, do: func() { w.setDown(link, true) }},
+		{name: "repaired", limit: known, do: func() { w.setDown(link, false) }},
+		{name: "ten flaps", limit: known, do: func() { w.flap(link) }, lasting: true},
+		{name: "cut silently", limit: silent, do: func() { w.setBroken(link, true) }},
+		{name: "repaired", limit: known, do: func() { w.setBroken(link, false) }},
 	} {
 		if err := w.phase(r, &e); err != nil {
 			return err
 		}
 		if r.Routes == 0 {
-			r.Routes = len(w.watch.cells) - bytes.Count(w.watch.want, []byte{rip.Infinity})
+			r.Routes = len(w.observer.cells) - bytes.Count(w.observer.want, []byte{rip.Infinity})
 		}
 	}
 	return nil
@@ -95,30 +95,30 @@ func (w *network) run(r *Result) error {
 // flapping is how long a flapping link stays down, and also how long it then stays up.
 const flapping = 50 * time.Millisecond
 
-func (w *network) flap(wire int) {
+func (w *network) flap(link int) {
 	for range 10 {
-		w.setDown(wire, true)
+		w.setDown(link, true)
 		w.Run(flapping)
-		w.setDown(wire, false)
+		w.setDown(link, false)
 		w.Run(flapping)
 	}
 }
 
-// victim picks a link for an event. Starting in the middle, it picks the first link whose loss does
-// not divide the network. If every loss does, it picks the middle link.
-func (w *network) victim() int {
-	middle := len(w.wires) / 2
-	for i := range w.wires {
-		if at := (middle + i) % len(w.wires); !w.bridge(at) {
+// chooseLink picks the link of the events: the first one from the middle on whose loss does not
+// divide the network, or the middle one if every loss does.
+func (w *network) chooseLink() int {
+	middle := len(w.links) / 2
+	for i := range w.links {
+		if at := (middle + i) % len(w.links); !w.bridge(at) {
 			return at
 		}
 	}
 	return middle
 }
 
-// phase triggers an event, and waits until all routes have been right for a whole period.
+// phase triggers an event, and waits until all routes have been right for a whole update period.
 func (w *network) phase(r *Result, e *event) error {
-	v, before := w.watch, w.messages()
+	v, before := w.observer, w.messages()
 	if e.lasting {
 		v.begin()
 		e.do()

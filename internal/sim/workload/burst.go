@@ -11,14 +11,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// BurstConfig configures the document's thought experiment. It sends a burst of packets in one
-// direction, and counts the packets that the sender sends until all are acknowledged. The zero
+// BurstConfig configures the document's thought experiment: a burst of packets in one direction.
+// The experiment counts the packets that the sender sends until all are acknowledged. The zero
 // value is the document's fence.
 type BurstConfig struct {
 	// Packets is the number of packets; 0: 16.
 	Packets int
-	// RCP configures both ends. Zero fields have their usual defaults, except for a Timeout of 200
-	// Ticks, because this experiment does not test the timeout.
+	// RCP configures both ends. Zero fields have the defaults of an EchoConfig, except for a
+	// Timeout of 200 Ticks, because this experiment does not test the timeout, and a PacketSize of
+	// 256.
 	RCP rcp.Config
 }
 
@@ -134,7 +135,7 @@ func (b *Burst) Done() bool { return b.over }
 func (b *Burst) Result() BurstResult {
 	r := b.result
 	if !b.over {
-		r.Failure = "was not done"
+		r.Failure = "not finished"
 	}
 	return r
 }

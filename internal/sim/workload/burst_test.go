@@ -24,7 +24,7 @@ func latest(n int) (mean float64) {
 // results of one run. On average, a packet takes two tries, which makes 32. In a window, each
 // packet is also sent as often as any packet before it, which makes 68. If acknowledgments are also
 // lost, each loss costs a round.
-func TestTheTableOfSixteenPackets(t *testing.T) {
+func TestTableOfSixteenPackets(t *testing.T) {
 	var window float64
 	for i := range 16 {
 		window += latest(i + 1)
@@ -63,7 +63,7 @@ func TestTheTableOfSixteenPackets(t *testing.T) {
 }
 
 // Without loss, a burst takes as many rounds as it fills.
-func TestABurstWithoutLoss(t *testing.T) {
+func TestBurstWithoutLoss(t *testing.T) {
 	r, _, err := workload.EchoNetwork{}.RunBurst(1, workload.BurstConfig{Packets: 40})
 	require.NoError(t, err)
 	assert.True(t, r.Finished)

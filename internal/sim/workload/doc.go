@@ -25,7 +25,7 @@
 //   - Acknowledgments are longer than data.
 //
 // One thing differs from the document: a lost answer to a handshake does not stop the receiver,
-// because data is an answer, too.
+// because the receiver also takes data as an answer.
 //
 // # Objects: founding document 003
 //

@@ -13,9 +13,9 @@ import (
 
 // mirror echoes data. It has room for a limited number of bytes at a time.
 type mirror struct {
-	b    []byte
-	room int
-	harm func(b []byte) []byte
+	b       []byte
+	room    int
+	corrupt func(b []byte) []byte
 }
 
 func (m *mirror) Write(p []byte) int {
@@ -26,15 +26,15 @@ func (m *mirror) Write(p []byte) int {
 }
 
 func (m *mirror) Read(p []byte) int {
-	if m.harm != nil {
-		m.b = m.harm(m.b)
+	if m.corrupt != nil {
+		m.b = m.corrupt(m.b)
 	}
 	n := copy(p, m.b)
 	m.b = m.b[n:]
 	return n
 }
 
-func aClient(t *testing.T, cfg EchoConfig) *echoClient {
+func newClient(t *testing.T, cfg EchoConfig) *echoClient {
 	t.Helper()
 	l, err := EchoNetwork{}.Build(1)
 	require.NoError(t, err)
@@ -42,8 +42,8 @@ func aClient(t *testing.T, cfg EchoConfig) *echoClient {
 }
 
 // A stream without room blocks the client. The client pauses only after a whole piece.
-func TestAClientWaitsForRoom(t *testing.T) {
-	c := aClient(t, EchoConfig{Writes: 2, MinBytes: 100, MaxBytes: 100})
+func TestClientWaitsForRoom(t *testing.T) {
+	c := newClient(t, EchoConfig{Writes: 2, MinBytes: 100, MaxBytes: 100})
 	m := &mirror{room: 60}
 	c.turn(c.now, m)
 	assert.Equal(t, uint64(60), c.written)
@@ -57,15 +57,15 @@ func TestAClientWaitsForRoom(t *testing.T) {
 	m.room = 100
 	c.turn(c.due(), m)
 	assert.Equal(t, uint64(200), c.echoed)
-	assert.False(t, c.done(), "the last pause")
+	assert.False(t, c.done(), "in the last pause")
 	c.turn(c.due(), m)
 	assert.True(t, c.done())
 	assert.False(t, c.wrong)
 }
 
 // The client detects a byte that differs from the written one, and an extra byte.
-func TestAClientChecksEveryByte(t *testing.T) {
-	for _, harm := range []func(b []byte) []byte{
+func TestClientChecksEveryByte(t *testing.T) {
+	for _, corrupt := range []func(b []byte) []byte{
 		func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
 		func(b []byte) []byte {
 			more := make([]byte, len(b)+1)
@@ -73,8 +73,8 @@ func TestAClientChecksEveryByte(t *testing.T) {
 			return more
 		},
 	} {
-		c := aClient(t, EchoConfig{})
-		c.turn(c.now, &mirror{room: 1 << 20, harm: harm})
+		c := newClient(t, EchoConfig{})
+		c.turn(c.now, &mirror{room: 1 << 20, corrupt: corrupt})
 		assert.True(t, c.wrong)
 		assert.False(t, c.done())
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// ErrEchoConfig is wrapped by errors in a Config.
+// ErrEchoConfig is wrapped by errors in an EchoConfig or a BurstConfig.
 var ErrEchoConfig = errors.New("fence: invalid configuration")
 
 // EchoConfig is the workload of the document, and the configuration of RCP. The zero value follows
@@ -34,10 +34,10 @@ type EchoConfig struct {
 	Opened func(*sim.Conn)
 }
 
-// EchoStream follows the client's host in the name of the random stream of its writes.
+// EchoStream follows the name of the client's host in the name of the random stream of its writes.
 const EchoStream = " fence"
 
-// These defaults differ from RCP's.
+// These defaults differ from the defaults of RCP.
 const (
 	defaultTick  = 10 * time.Millisecond
 	timeoutTicks = 50

@@ -13,7 +13,8 @@ import (
 type port struct {
 	router *rcp.Router
 	buf    []byte
-	// user is called at each of the port's turns. It returns when it needs another turn.
+	// user is called at each of the port's turns. It returns the time of the next turn that it
+	// needs.
 	user func(now clock.Time) clock.Time
 	// sent, if it is set, observes the packets that leave.
 	sent func(now clock.Time, b []byte)
@@ -67,16 +68,13 @@ func newPort(h *sim.Host, name string, cfg rcp.Config, backlog int) (*port, erro
 // newPorts returns a port of the client, and one of the server that listens. Their random streams
 // have the given name.
 func newPorts(client, server *sim.Host, name string, cfg rcp.Config) (c, s *port, err error) {
-	if c, err = newPort(client, name, cfg, 0); err != nil {
-		return nil, nil, err
+	if c, err = newPort(client, name, cfg, 0); err == nil {
+		s, err = newPort(server, name, cfg, 1)
 	}
-	if s, err = newPort(server, name, cfg, 1); err != nil {
-		return nil, nil, err
-	}
-	return c, s, nil
+	return c, s, err
 }
 
-// server calls serve for each socket of a port.
+// serve calls a function for each socket of a port, at each turn.
 func (p *port) serve(serve func(s *rcp.Socket)) {
 	var sockets []*rcp.Socket
 	p.user = func(clock.Time) clock.Time {
@@ -126,17 +124,9 @@ func (a *EchoApp) turnRCP(now clock.Time, r *rcp.Router, s *rcp.Socket) clock.Ti
 	if a.over {
 		return clock.Never
 	}
-	c := a.client
-	c.turn(now, rcpStream{s})
-	switch {
-	case c.wrong:
-		a.end(c.missing("a byte came back that was not sent"))
-	case c.done():
-		a.end("")
-	case s.State() == rcp.Closed:
-		a.end(c.missing(s.Err().Error()))
-	default:
-		return c.due()
+	a.client.turn(now, rcpStream{s})
+	if !a.checkEnd(s.State() == rcp.Closed, s.Err()) {
+		return a.client.due()
 	}
 	r.Close() // the document's client does not inform the server either
 	return clock.Never

@@ -51,7 +51,7 @@ func (a *EchoApp) Result() EchoResult {
 	r := a.result
 	if !a.over {
 		a.fill(&r)
-		r.Failure = a.client.missing("was not done")
+		r.Failure = a.client.missing("not finished")
 	}
 	return r
 }
@@ -69,6 +69,20 @@ func (a *EchoApp) end(failure string) {
 	a.over = true
 	a.fill(&a.result)
 	a.result.Finished, a.result.Failure = failure == "", failure
+}
+
+// checkEnd ends the run if the client has its whole echo, or if it cannot get the rest. err is the
+// error of a closed connection. It reports whether the run is over.
+func (a *EchoApp) checkEnd(closed bool, err error) bool {
+	switch c := a.client; {
+	case c.wrong:
+		a.end(c.missing("an echoed byte differs from the sent byte"))
+	case c.done():
+		a.end("")
+	case closed:
+		a.end(c.missing(fmt.Sprint(err)))
+	}
+	return a.over
 }
 
 // missing adds the client's progress to the description of an error.

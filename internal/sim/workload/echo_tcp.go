@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"fmt"
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -55,17 +54,9 @@ func (t *tcpClient) Turn(now clock.Time, conn *sim.Conn, e tcp.Event) {
 	if a.over {
 		return
 	}
-	c := a.client
-	c.turn(now, conn)
-	switch {
-	case c.wrong:
-		a.end(c.missing("a byte came back that was not sent"))
-	case c.done():
-		a.end("")
-	case e&tcp.Closed != 0:
-		a.end(c.missing(fmt.Sprint(conn.TCP().Err())))
-	default:
-		conn.Wake(c.due())
+	a.client.turn(now, conn)
+	if !a.checkEnd(e&tcp.Closed != 0, conn.TCP().Err()) {
+		conn.Wake(a.client.due())
 		return
 	}
 	conn.Wake(clock.Never)

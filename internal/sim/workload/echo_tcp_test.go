@@ -22,7 +22,7 @@ func overTCP(t *testing.T, seed uint64, p float64, recovery string) workload.Ech
 
 // Without loss, each write is one segment, whatever the loss recovery. There are few pure
 // acknowledgments, because the echo carries the acknowledgments.
-func TestTheSameClientOverTCP(t *testing.T) {
+func TestClientOverTCP(t *testing.T) {
 	for _, recovery := range tcp.Recoveries() {
 		r := overTCP(t, 1, 0, recovery)
 		require.True(t, r.Finished, r.Failure)

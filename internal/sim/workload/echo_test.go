@@ -47,7 +47,7 @@ func trials(few, many int) int {
 // Every packet is repeated each tick until it has arrived, 1/(1-p) times, and then until an
 // acknowledgment of it has arrived, p/(1-p) times more. So N(1+p)/(1-p) packets are sent, and one
 // ACK per tick. At any loss rate, the duration is that of a thousand pauses.
-func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
+func TestFenceSendsTheClosedForm(t *testing.T) {
 	for _, p := range []float64{0, .1, .2, .3, .4, .5, .6} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			k := trials(4, 30)
@@ -66,7 +66,7 @@ func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 }
 
 // In the document's table, the window sends 1.29 times as much at 50 %, and 1.42 at 60 %.
-func TestTheWindowSendsMore(t *testing.T) {
+func TestWindowSendsMore(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, c := range []struct{ p, ratio, within float64 }{
 		{.5, 1.31, .03}, {.6, 1.39, .06},
@@ -86,7 +86,7 @@ func TestTheWindowSendsMore(t *testing.T) {
 // A timer waits for the acknowledgment, so it sends little more than N/(1-p), the minimum of any
 // scheme. But it backs off, and a fence often waits for lost packets: from 50 % on, that takes
 // longer than the client's writing.
-func TestATimerSendsLessAndTakesLonger(t *testing.T) {
+func TestTimerSendsLessAndTakesLonger(t *testing.T) {
 	testenv.NeedNoRace(t)
 	took := map[float64]float64{}
 	for _, p := range []float64{.1, .3, .5} {
@@ -105,23 +105,23 @@ func TestATimerSendsLessAndTakesLonger(t *testing.T) {
 
 // If a fence is narrower than the number of packets that a loss delays, it holds the client back: a
 // width of one does, a width of 32 does not. A wider fence changes nothing.
-func TestTheWidthOfTheFence(t *testing.T) {
+func TestWidthOfTheFence(t *testing.T) {
 	wide := mean(t, 2, .3, rcp.Config{Width: 64})
 	document := mean(t, 2, .3, rcp.Config{})
 	narrow := mean(t, 2, .3, rcp.Config{Width: 1})
 	assert.InEpsilon(t, document.seconds, wide.seconds, .005)
 	assert.Greater(t, narrow.seconds, 2*document.seconds)
-	assert.InEpsilon(t, document.data, narrow.data, .05, "a client that waits sends no more")
+	assert.InEpsilon(t, document.data, narrow.data, .05)
 }
 
 // With a longer tick, each packet carries more data and is repeated less often.
-func TestTheTickSetsThePace(t *testing.T) {
+func TestLongerTick(t *testing.T) {
 	m := mean(t, 5, 0, rcp.Config{Tick: 20 * time.Millisecond, PacketSize: 1300})
 	assert.InEpsilon(t, m.seconds*50, m.acks, .02)
 	assert.InEpsilon(t, m.seconds*50, m.n, .02)
 }
 
-func TestEchoOfTheSameSeed(t *testing.T) {
+func TestEchoSeeds(t *testing.T) {
 	n := workload.EchoNetwork{There: .3, Back: .2}
 	one, hash, err := n.Run(1, workload.EchoConfig{})
 	require.NoError(t, err)
@@ -141,15 +141,15 @@ func TestEchoOfTheSameSeed(t *testing.T) {
 }
 
 // If an echo cannot finish, the result has the reason: silence, or the time limit.
-func TestAnEchoThatCannotFinish(t *testing.T) {
+func TestUnfinishedEcho(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		n    workload.EchoNetwork
 		says string
 	}{
-		{"nobody hears", workload.EchoNetwork{There: 1}, "the RCP peer does not answer: "},
-		{"nobody answers", workload.EchoNetwork{Back: 1}, "the RCP peer does not answer: "},
-		{"no time", workload.EchoNetwork{Limit: time.Second}, "was not done: "},
+		{"all requests lost", workload.EchoNetwork{There: 1}, "the RCP peer does not answer: "},
+		{"all answers lost", workload.EchoNetwork{Back: 1}, "the RCP peer does not answer: "},
+		{"time limit", workload.EchoNetwork{Limit: time.Second}, "not finished: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, _, err := c.n.Run(1, workload.EchoConfig{})
@@ -164,7 +164,7 @@ func TestAnEchoThatCannotFinish(t *testing.T) {
 	}
 }
 
-func TestEchoConfigurationsThatCannotBe(t *testing.T) {
+func TestInvalidEchoConfigs(t *testing.T) {
 	for _, c := range []workload.EchoConfig{
 		{Writes: -1},
 		{Writes: 1 << 30},

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrNotebookConfig is wrapped by errors in a Config.
+// ErrNotebookConfig is wrapped by errors in a NotebookConfig.
 var ErrNotebookConfig = errors.New("notebook: invalid configuration")
 
 // NotebookConfig configures a sender and its receiver. The zero value follows the document.

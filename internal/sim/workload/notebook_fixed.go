@@ -6,7 +6,7 @@ import "math"
 // duplicate, of any segment, it goes back to the missing one. It has no timeout, so it stays silent
 // after the loss of a whole window.
 type fixedWindow struct {
-	Ledger
+	SenderState
 	// unacknowledged contains the segments that no acknowledgment has named. As in the document, a
 	// segment stays if only a later one is acknowledged, so its own acknowledgment still counts as
 	// new.
@@ -15,7 +15,7 @@ type fixedWindow struct {
 
 // NewFixedWindow returns the strategy with a window of cwnd segments.
 func NewFixedWindow(cwnd int) Strategy {
-	return &fixedWindow{Ledger: Ledger{Cwnd: cwnd}, unacknowledged: map[int]struct{}{}}
+	return &fixedWindow{SenderState: SenderState{Cwnd: cwnd}, unacknowledged: map[int]struct{}{}}
 }
 
 func (f *fixedWindow) NextPacket(now float64) (Packet, bool) {

@@ -17,8 +17,8 @@ type peer struct {
 	// record. Segments up to high are ignored.
 	high   int
 	stored Ack
-	// window has the records above high. contiguous is the end of the run that begins at high, and
-	// top is the highest segment.
+	// window has the records above high. contiguous is the last segment before the first gap above
+	// high, and top is the highest segment.
 	window          map[int]Ack
 	contiguous, top int
 	bytes           uint64 // number of payload bytes in the segments up to contiguous
@@ -56,7 +56,7 @@ func (p *peer) arrive(a Ack) (Ack, bool) {
 		p.stored, p.high = p.window[p.top], p.top
 		clear(p.window)
 	case len(p.window)+1 == p.limit: // includes the stored record
-		p.chop()
+		p.dropHighest()
 	}
 	if p.contiguous == p.high {
 		return p.stored, true
@@ -71,7 +71,7 @@ func (p *peer) advance(a Ack) {
 	p.bytes += uint64(a.Bytes)
 }
 
-func (p *peer) chop() {
+func (p *peer) dropHighest() {
 	delete(p.window, p.top)
 	p.top = p.high
 	for seq := range p.window { // the largest number does not depend on the order
@@ -86,8 +86,8 @@ const (
 	handshakeTries = 10
 )
 
-// Process is the Python process of the receivers. The document runs one process for all senders: it
-// takes their datagrams one after the other, from the buffer of one socket. The zero Process is
+// Process is the Python process of the receivers. The document runs one process for all senders. It
+// takes their datagrams one after the other from the buffer of one socket. The zero Process is
 // idle.
 type Process struct {
 	queue []arrival

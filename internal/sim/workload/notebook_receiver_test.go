@@ -8,7 +8,7 @@ import (
 
 // An acknowledgment has the record of the highest segment without a gap before it, as stored when
 // that segment arrived.
-func TestAReceiverEchoesStoredRecords(t *testing.T) {
+func TestReceiverAcknowledgesStoredRecords(t *testing.T) {
 	p := peer{limit: 100, window: map[int]Ack{}, contiguous: -1}
 	for i, step := range []struct {
 		seq  int
@@ -44,7 +44,7 @@ func TestAReceiverEchoesStoredRecords(t *testing.T) {
 
 // The first segment that arrives counts as the beginning: the receiver never notices that segments
 // before it were lost.
-func TestAReceiverNeverMissesTheFirst(t *testing.T) {
+func TestFirstArrivalStartsTheSequence(t *testing.T) {
 	p := peer{limit: 100, window: map[int]Ack{}, contiguous: -1}
 	a, ok := p.arrive(Ack{Seq: 3})
 	assert.True(t, ok)
@@ -54,7 +54,7 @@ func TestAReceiverNeverMissesTheFirst(t *testing.T) {
 }
 
 // A receiver whose window is full forgets the highest segment.
-func TestAReceiversWindowIsBounded(t *testing.T) {
+func TestReceiverWindowIsLimited(t *testing.T) {
 	p := peer{limit: 4, window: map[int]Ack{}, contiguous: -1}
 	for _, seq := range []int{0, 5, 7, 9, 11} {
 		a, ok := p.arrive(Ack{Seq: seq})

@@ -44,7 +44,7 @@ type Point struct {
 const averageSegmentSize = 80
 
 // fill adds the ledger's values, for a run of duration d.
-func (r *NotebookResult) fill(l *Ledger, d time.Duration) {
+func (r *NotebookResult) fill(l *SenderState, d time.Duration) {
 	r.TotalAcks, r.DuplicateAcks, r.NewAcks = l.TotalAcks, l.DuplicateAcks, l.AckCount
 	if l.TotalAcks > 0 {
 		r.DuplicatePercent = float64(l.DuplicateAcks) * 100 / float64(l.TotalAcks)

@@ -25,7 +25,7 @@ func (p *Process) Attach(
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	l := strategy.Book()
+	l := strategy.State()
 	if l.Cwnd < 1 || l.Ssthresh < 0 {
 		return nil, fmt.Errorf("%w: cwnd %d, ssthresh %d: must be at least 1 and at least 0",
 			ErrNotebookConfig, l.Cwnd, l.Ssthresh)
@@ -48,8 +48,8 @@ func (a *NotebookApp) Process() *Process { return a.receiver.process }
 // Done reports whether the sender has run for its time, or has failed.
 func (a *NotebookApp) Done() bool { return a.sender.over || a.receiver.tries > handshakeTries }
 
-// Died reports whether an exception of its strategy has ended the sender early.
-func (a *NotebookApp) Died() bool { return a.sender.strategy.Book().Died != "" }
+// Failed reports whether an exception of the strategy has ended the sender early.
+func (a *NotebookApp) Failed() bool { return a.sender.strategy.State().Exception != "" }
 
 // Result returns the current result of the sender.
 func (a *NotebookApp) Result() NotebookResult {
@@ -64,19 +64,20 @@ func (a *NotebookApp) Result() NotebookResult {
 	} else {
 		res.Took = min(d, s.socket.Host().World().Now().Sub(s.began))
 	}
-	res.fill(s.strategy.Book(), d)
+	res.fill(s.strategy.State(), d)
 	res.DeliveredBytes, res.Acks, res.Overflowed = r.peer.bytes, r.acks, r.overflowed
-	switch died := s.strategy.Book().Died; {
-	case died != "":
-		res.Failure = fmt.Sprintf("the sender died after %v: %s", s.died.Sub(s.began), died)
+	switch exception := s.strategy.State().Exception; {
+	case exception != "":
+		res.Failure = fmt.Sprintf("the sender stopped after %v: %s", s.exceptionAt.Sub(s.began),
+			exception)
 	case s.over:
 		res.Finished = true
 	case r.tries > handshakeTries:
 		res.Failure = "no handshake"
 	case s.began == clock.Never:
-		res.Failure = "was not begun"
+		res.Failure = "not started"
 	default:
-		res.Failure = fmt.Sprintf("was not done: %v of %v", res.Took, s.cfg.Duration)
+		res.Failure = fmt.Sprintf("not finished: %v of %v", res.Took, s.cfg.Duration)
 	}
 	return res
 }
@@ -84,23 +85,23 @@ func (a *NotebookApp) Result() NotebookResult {
 // sender is the document's sender on a UDP socket: a loop that reads an acknowledgment if one has
 // arrived, and sends a segment if the strategy has one.
 type sender struct {
-	cfg      *NotebookConfig
-	strategy Strategy
-	socket   *sim.Socket
-	peer     netip.AddrPort // receiver's address; invalid: no handshake yet
-	began    clock.Time
-	died     clock.Time
-	idle     clock.Time // the sender is busy until then
-	top      int        // number of different segments sent so far
-	buf, out []byte
-	over     bool
-	result   NotebookResult
+	cfg         *NotebookConfig
+	strategy    Strategy
+	socket      *sim.Socket
+	peer        netip.AddrPort // receiver's address; invalid: no handshake yet
+	began       clock.Time
+	exceptionAt clock.Time
+	idle        clock.Time // the sender is busy until then
+	top         int        // number of different segments sent so far
+	buf, out    []byte
+	over        bool
+	result      NotebookResult
 }
 
 func newSender(cfg *NotebookConfig, strategy Strategy) *sender {
 	return &sender{
 		cfg: cfg, strategy: strategy, buf: make([]byte, 1600),
-		result: NotebookResult{MinRTT: math.MaxInt64, MaxCwnd: strategy.Book().Cwnd},
+		result: NotebookResult{MinRTT: math.MaxInt64, MaxCwnd: strategy.State().Cwnd},
 	}
 }
 
@@ -118,7 +119,7 @@ func (s *sender) Turn(now clock.Time, socket *sim.Socket) {
 		socket.Wake(clock.Never)
 		return
 	}
-	for s.idle <= now && s.strategy.Book().Died == "" && s.poll(now) {
+	for s.idle <= now && s.strategy.State().Exception == "" && s.poll(now) {
 		s.idle = now.Add(s.cfg.SenderCost)
 		if s.cfg.SenderCost > 0 {
 			break
@@ -130,13 +131,13 @@ func (s *sender) Turn(now clock.Time, socket *sim.Socket) {
 // due returns the time of the loop's next action without a datagram.
 func (s *sender) due(now clock.Time) clock.Time {
 	switch {
-	case s.strategy.Book().Died != "":
+	case s.strategy.State().Exception != "":
 		return clock.Never
 	case s.idle > now:
 		return s.idle
 	}
 	switch due := s.strategy.Due(); {
-	case due == 0: // occurs only while the host has no room, and the host reports when it has
+	case due == 0: // the host has no room, and will report when it has
 		return clock.Never
 	default:
 		return virtual(due)
@@ -159,15 +160,15 @@ func (s *sender) answer(now clock.Time) {
 	}
 }
 
-// poll is an iteration of the loop. It reports whether there was something to do.
+// poll is an iteration of the loop. It reports whether it did anything.
 func (s *sender) poll(now clock.Time) (busy bool) {
 	t := pythonTime(now)
 	if d, ok := s.socket.Receive(s.buf); ok {
 		busy = true
 		s.take(now, t, s.buf[:min(d.Len, len(s.buf))])
 	}
-	if s.strategy.Book().Died != "" {
-		s.died = now
+	if s.strategy.State().Exception != "" {
+		s.exceptionAt = now
 		return busy
 	}
 	if !s.socket.Roomy() {
@@ -179,7 +180,7 @@ func (s *sender) poll(now clock.Time) (busy bool) {
 	}
 	wire := packet{seq: p.Seq, sent: p.SentAt, bytes: -1}
 	if p.Count {
-		wire.bytes = s.strategy.Book().SentBytes
+		wire.bytes = s.strategy.State().SentBytes
 	}
 	s.out = wire.append(s.out[:0])
 	s.result.Sent++
@@ -199,7 +200,7 @@ func (s *sender) take(now clock.Time, t float64, b []byte) {
 		return
 	}
 	s.strategy.ProcessAck(t, &Ack{Seq: m.seq, SentAt: m.sent, Bytes: m.bytes})
-	l := s.strategy.Book()
+	l := s.strategy.State()
 	r := &s.result
 	r.MaxCwnd = max(r.MaxCwnd, l.Cwnd)
 	rtt := seconds(l.LastRTT)

@@ -17,8 +17,8 @@ type Strategy interface {
 	// Due returns when NextPacket may have a packet without another acknowledgment, or +Inf if
 	// never.
 	Due() float64
-	// Book returns the strategy's record of events.
-	Book() *Ledger
+	// State returns the strategy's state.
+	State() *SenderState
 }
 
 // Packet is a segment to send.
@@ -29,8 +29,8 @@ type Packet struct {
 	Count bool
 }
 
-// Ledger is the state of the document's SenderStrategy, with its names where possible.
-type Ledger struct {
+// SenderState is the state of the document's SenderStrategy, with its names where possible.
+type SenderState struct {
 	SeqNum    int // the next segment to be sent
 	NextAck   int // the first unacknowledged segment
 	SentBytes int // number of acknowledged segments; the name is the document's
@@ -44,21 +44,21 @@ type Ledger struct {
 	RTT, LastRTT float64
 	RTTs         int
 
-	// Died is the unhandled exception that ended the sender; empty: no exception.
-	Died string
+	// Exception is the unhandled exception that ended the sender; empty: no exception.
+	Exception string
 
 	current int // number of consecutive duplicates; for the fixed window, of all duplicates
 }
 
-// Book implements Strategy.
-func (l *Ledger) Book() *Ledger { return l }
+// State implements Strategy.
+func (l *SenderState) State() *SenderState { return l }
 
 // WindowIsOpen reports whether a new segment may be sent, because fewer segments than the window
 // are unacknowledged.
-func (l *Ledger) WindowIsOpen() bool { return l.SeqNum-l.NextAck < l.Cwnd }
+func (l *SenderState) WindowIsOpen() bool { return l.SeqNum-l.NextAck < l.Cwnd }
 
 // measure takes the round-trip time of an acknowledgment of a new segment.
-func (l *Ledger) measure(now float64, a *Ack) {
+func (l *SenderState) measure(now float64, a *Ack) {
 	l.AckCount++
 	l.NextAck = max(l.NextAck, a.Seq+1)
 	l.LastRTT = now - a.SentAt

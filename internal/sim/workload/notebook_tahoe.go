@@ -32,7 +32,7 @@ type segment struct {
 // the packets from NextAck on, without a gap, are in a ring. Those below are sent after it has gone
 // back too far, and are discarded at the next new acknowledgment.
 type tahoe struct {
-	Ledger
+	SenderState
 	even    bool
 	growth  int        // acknowledgments since the window last grew, for Even
 	ring    []*segment // the length is a power of two; entries from NextAck to end are in use
@@ -51,7 +51,7 @@ func NewTahoe(cfg TahoeConfig) Strategy {
 	cfg.Ssthresh = cmp.Or(cfg.Ssthresh, 10)
 	cfg.Cwnd = cmp.Or(cfg.Cwnd, 1)
 	return &tahoe{
-		Ledger: Ledger{Cwnd: cfg.Cwnd, Ssthresh: cfg.Ssthresh}, even: cfg.Even,
+		SenderState: SenderState{Cwnd: cfg.Cwnd, Ssthresh: cfg.Ssthresh}, even: cfg.Even,
 		ring: make([]*segment, 64), scan: math.Inf(1), duplicated: -1,
 	}
 }
@@ -166,7 +166,7 @@ func (t *tahoe) duplicate(seq int) {
 		return
 	}
 	if t.repeat = t.find(seq + 1); t.repeat == nil {
-		t.Died = "KeyError: " + strconv.Itoa(seq+1)
+		t.Exception = "KeyError: " + strconv.Itoa(seq+1)
 		return
 	}
 	t.Ssthresh = max(1, t.Cwnd/2)

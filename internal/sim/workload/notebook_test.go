@@ -42,7 +42,7 @@ func runNotebook(
 
 // After the first round trip, a window that fits in the path and its queue is sent once per round
 // trip.
-func TestAWindowARoundTrip(t *testing.T) {
+func TestFixedWindowPerRoundTrip(t *testing.T) {
 	const d = 10 * time.Second
 	for _, w := range []int{1, 30, 250, 300} {
 		cfg := workload.NotebookConfig{Duration: d}
@@ -61,11 +61,11 @@ func TestAWindowARoundTrip(t *testing.T) {
 // Overflows of the queue make a fixed window go back at every third duplicate and retransmit the
 // whole window, so the path carries nothing else. A TCP with a fixed window, which retransmits only
 // lost segments, does not collapse.
-func TestTheCollapseIsGoBackN(t *testing.T) {
+func TestGoBackNCollapses(t *testing.T) {
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
 	for _, w := range []int{600, 1000} {
 		r := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(w))[0]
-		t.Logf("W %d: %.0f bytes/s, %.1f %% duplicates, %d of %d sent again", w, r.Throughput,
+		t.Logf("W %d: %.0f bytes/s, %.1f %% duplicates, %d of %d retransmitted", w, r.Throughput,
 			r.DuplicatePercent, r.Again, r.Sent)
 		assert.Less(t, r.Throughput, 10_000.0, "of 113000 with a window of 250")
 		assert.Greater(t, r.DuplicatePercent, 90.0)
@@ -91,7 +91,7 @@ func TestTheCollapseIsGoBackN(t *testing.T) {
 // The receiver searches all held segments for each new one. After a gap, the receiver is far slower
 // than the path, and its buffer is full. In 60 s, the document has 23,377 acknowledgments, 1,277
 // bytes/s, and a mean round trip of 973 ms.
-func TestWhatIsHeldCostsTheReceiver(t *testing.T) {
+func TestHeldSegmentsCostTheReceiverTime(t *testing.T) {
 	var r [2]workload.NotebookResult
 	for i, held := range []time.Duration{-1, 2 * time.Microsecond} {
 		cfg := workload.NotebookConfig{Duration: 10 * time.Second, HeldCost: held}
@@ -112,13 +112,13 @@ func TestSendersShareAReceiver(t *testing.T) {
 	assert.InEpsilon(t, 500, float64(one.TotalAcks)/5, .1, "an acknowledgment in 2 ms")
 	two := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(200), workload.NewFixedWindow(1))
 	assert.InEpsilon(t, one.TotalAcks, two[0].TotalAcks+two[1].TotalAcks, .02)
-	assert.Greater(t, two[1].MeanRTT, 350*ms, "after the 200 of the other")
+	assert.Greater(t, two[1].MeanRTT, 350*ms, "behind 200 segments of the other sender")
 }
 
 // Congestion avoidance starts with a window of 10, without loss. The round trips have 10, 11, 12
 // and more segments, which add up to 10t/R + t²/2R² in 240 s. The link and its queue do not matter:
 // the run is too short to fill them.
-func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
+func TestTahoeAsDescribedOnAFastLink(t *testing.T) {
 	d := 60 * time.Second
 	if testenv.Long() {
 		d = 240 * time.Second
@@ -140,7 +140,7 @@ func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 // The published version differs: the window doubles each round trip until a loss, which occurs in
 // the receiver's socket. Then it grows twice as fast as Tahoe's. In 240 s, the document has 649,011
 // acknowledgments, .62 % of them duplicates, and a mean round trip of 183.2 ms.
-func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
+func TestTahoeAsPublishedIsLimitedByItsReceiver(t *testing.T) {
 	testenv.NeedNoRace(t)
 	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
 	// If the ends take no time, the queue overflows instead.
@@ -166,7 +166,7 @@ func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
 // A link with the same rate in both directions has no room for acknowledgments that are longer than
 // the data. They fill the reverse queue, which has no limit, and this queue determines the sender's
 // round trips.
-func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
+func TestAcknowledgmentsFillTheReversePath(t *testing.T) {
 	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(243_500), Queue: 2640}
 	cfg := workload.NotebookConfig{Duration: 30 * time.Second, Record: true}
 	s := workload.NewTahoe(workload.TahoeConfig{Even: true})
@@ -178,7 +178,7 @@ func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
 		}
 	}
 	require.Greater(t, float64(r.MaxCwnd), 1.5*fill)
-	assert.Zero(t, r.DuplicateAcks, "nothing waits on the way there")
+	assert.Zero(t, r.DuplicateAcks, "the forward queue is empty")
 	assert.InEpsilon(t, float64(r.MaxCwnd)/fill*r.MinRTT.Seconds(), r.Points[len(r.Points)-1].RTT.Seconds(), .05)
 }
 
@@ -211,7 +211,7 @@ func TestSendersShareThePath(t *testing.T) {
 
 // The acknowledgment after a filled hole carries the time at which the segment first arrived. So
 // the measured "round trip" includes the recovery, and is longer than anything on the path takes.
-func TestStoredStampsMeasureRecoveries(t *testing.T) {
+func TestStoredTimestampsMeasureRecoveries(t *testing.T) {
 	n := workload.NotebookNetwork{Loss: netem.ListedLoss{200}}
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second, Record: true}
 	r := runNotebook(t, n, cfg, workload.NewTahoe(workload.TahoeConfig{Even: true}))[0]
@@ -229,7 +229,7 @@ func TestStoredStampsMeasureRecoveries(t *testing.T) {
 	assert.Less(t, r.MinRTT, 177*ms)
 }
 
-func TestNotebookOfTheSameSeed(t *testing.T) {
+func TestNotebookSeeds(t *testing.T) {
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
 	n := workload.NotebookNetwork{Loss: netem.UniformLoss(.01)}
 	play := func(seed uint64) ([]workload.NotebookResult, uint64) {
@@ -259,7 +259,7 @@ func TestHandshakes(t *testing.T) {
 	a, err := new(workload.Process).Attach(l.Left, l.Right, addr(5000), workload.NewFixedWindow(4), cfg)
 	require.NoError(t, err)
 	l.At(l.Now().Add(2500*ms), func(clock.Time) { sim.End{Host: l.Right}.Cut(false) })
-	require.Equal(t, "was not begun", a.Result().Failure)
+	require.Equal(t, "not started", a.Result().Failure)
 	require.True(t, l.RunUntil(time.Minute, a.Done))
 	assert.True(t, a.Result().Finished)
 	assert.Equal(t, 3*time.Second+88*ms+3*time.Second, l.Elapsed().Round(ms))
@@ -275,7 +275,7 @@ func TestHandshakes(t *testing.T) {
 	assert.Equal(t, 10*time.Second, l.Elapsed())
 }
 
-func TestNotebookConfigurationsThatCannotBe(t *testing.T) {
+func TestInvalidNotebookConfigs(t *testing.T) {
 	for _, c := range []workload.NotebookConfig{
 		{Duration: -1}, {SenderCost: time.Minute}, {Buffer: -1}, {Window: 1},
 	} {
@@ -296,6 +296,6 @@ func TestNotebookConfigurationsThatCannotBe(t *testing.T) {
 	for i, want := range []bool{true, false} {
 		_, err = new(workload.Process).Attach(l.Left, l.Right, addr(5000), workload.NewFixedWindow(1),
 			workload.NotebookConfig{})
-		assert.Equal(t, want, err == nil, "the %d.", i)
+		assert.Equal(t, want, err == nil, "attempt %d", i)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Packets have the document's sizes. A segment with a number of five digits and a time of seven
 // decimals is 49 bytes of JSON, and its acknowledgment is 66 bytes.
-func TestMessagesWeighWhatPythonsDo(t *testing.T) {
+func TestMessageSizes(t *testing.T) {
 	at := 1531915200.1234567
 	p := packet{seq: 12345, sent: at, bytes: -1}
 	b := p.append(nil)
@@ -29,7 +29,7 @@ func TestMessagesWeighWhatPythonsDo(t *testing.T) {
 
 // Python's clock is a float64 in seconds. Python prints as many digits as are needed to represent
 // it exactly.
-func TestTimesAreThoseOfPython(t *testing.T) {
+func TestPythonTimes(t *testing.T) {
 	for at, want := range map[clock.Time]string{
 		0:             "1531915200.0",
 		1:             "1531915200.0",
@@ -47,7 +47,7 @@ func TestTimesAreThoseOfPython(t *testing.T) {
 	}
 }
 
-func TestMessagesAreRead(t *testing.T) {
+func TestParse(t *testing.T) {
 	for text, want := range map[string]message{
 		`{"seq_num": 17, "send_ts": 1531915200.5}`:                   {seq: 17, sent: 1531915200.5},
 		`{"seq_num": 7, "send_ts": 1531915201.0, "sent_bytes": 640}`: {seq: 7, sent: 1531915201},

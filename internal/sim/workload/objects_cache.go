@@ -22,7 +22,7 @@ type label struct {
 	pairs, small, large int
 }
 
-// take returns the objects that cfg asks for, made with the random stream of that name.
+// take returns the objects of a configuration, made with the random stream of that name.
 func (s *ObjectCache) take(w *sim.World, name string, cfg *ObjectsConfig) []Item {
 	r := source(w, name, cfg)
 	l := label{r.Uint64(), r.Uint64(), cfg.Pairs, cfg.Small, cfg.Large}
@@ -40,7 +40,8 @@ func source(w *sim.World, name string, cfg *ObjectsConfig) *rand.Rand {
 	return w.Rand(name)
 }
 
-// Attach is the package's Attach, with objects from the cache.
+// Attach makes a client on one host fetch objects from a server on another, whose address and port
+// are at. The objects are from the cache, if it has them.
 func (s *ObjectCache) Attach(
 	client, server *sim.Host, at netip.AddrPort, cfg ObjectsConfig,
 ) (*ObjectsApp, error) {

@@ -10,12 +10,12 @@ import (
 
 // A cache returns the same objects that would be made from the world's seed, the name and the
 // sizes.
-func TestAShelfHasWhatWouldBeMade(t *testing.T) {
+func TestObjectCache(t *testing.T) {
 	var cache ObjectCache
 	cfg := ObjectsConfig{Pairs: 2, Small: 30, Large: 3000}.withDefaults()
 	one := cache.take(sim.New(1), "a", &cfg)
 	assert.Equal(t, makeItems(&cfg, sim.New(1).Rand("a")), one)
-	assert.Same(t, &one[0], &cache.take(sim.New(1), "a", &cfg)[0], "of another cell")
+	assert.Same(t, &one[0], &cache.take(sim.New(1), "a", &cfg)[0], "the same memory")
 	other := cfg
 	other.Small = 31
 	for name, items := range map[string][]Item{

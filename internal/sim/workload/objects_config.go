@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// ErrObjectsConfig is wrapped by errors in a Config.
+// ErrObjectsConfig is wrapped by errors in an ObjectsConfig.
 var ErrObjectsConfig = errors.New("objects: invalid configuration")
 
 // Arm is a protocol for transferring objects, with the order of the objects.
@@ -40,7 +40,7 @@ func (a Arm) String() string {
 	return "unknown arm"
 }
 
-// ObjectsConfig describes the transfers. The zero Config follows the document, over RDT.
+// ObjectsConfig describes the transfers. The zero value follows the document, over RDT.
 type ObjectsConfig struct {
 	Arm Arm
 	// Seed is the seed of the objects' random bytes; 0: the world's seed.
@@ -58,10 +58,10 @@ type ObjectsConfig struct {
 	// Buffer is the size in bytes of the receive buffers of RDT's two sockets; 0: 16 MiB, as in the
 	// document. A window of 1120 packets arrives at once, and would overflow Linux's default.
 	Buffer int
-	// Cost is the time that RDT's two ends take to send a packet, one after the other; 0: 20 µs,
-	// about Python's time for a header, a digest and a system call; negative: no time. Without this
-	// time, a window leaves at one instant and a retransmission waits behind the whole window. So
-	// most lost packets are retransmitted only after a timeout.
+	// Cost is the time that each of RDT's two ends takes to send a packet; 0: 20 µs, about Python's
+	// time for a header, a digest and a system call; negative: no time. Without this time, a window
+	// leaves at one instant, and a retransmission waits behind the whole window. So most lost
+	// packets are retransmitted only after a timeout.
 	Cost time.Duration
 	// ReadCost is the client's time for one read from a TCP connection, of at most 1024 bytes like
 	// the document's; 0: a read takes no time and returns all data.

@@ -66,8 +66,8 @@ func order(cfg *ObjectsConfig, items []Item) []int {
 	return seq
 }
 
-// Items makes the objects of a Config, in the document's order, and returns their numbers in the
-// order in which they are to be sent. Errors: ErrObjectsConfig.
+// Items makes the objects of an ObjectsConfig, in the document's order, and returns their numbers
+// in the order in which they are to be sent. Errors: ErrObjectsConfig.
 func Items(cfg ObjectsConfig, r *rand.Rand) (items []Item, sequence []int, err error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {

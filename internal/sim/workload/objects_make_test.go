@@ -12,7 +12,7 @@ import (
 
 // The objects are made as by the document's script: they are the base64 encoding of 7400 random
 // bytes, or of 740000.
-func TestObjectsAreTheDocuments(t *testing.T) {
+func TestObjectsOfTheDocument(t *testing.T) {
 	cfg := ObjectsConfig{}.withDefaults()
 	items := makeItems(&cfg, rand.New(rand.NewPCG(1, 2)))
 	require.Len(t, items, 20)
@@ -41,12 +41,12 @@ func TestObjectsAreTheDocuments(t *testing.T) {
 }
 
 // A chunk, a frame or a prefix may be cut anywhere.
-func TestStreamsAreReadHoweverTheyAreCut(t *testing.T) {
+func TestStreamsInPieces(t *testing.T) {
 	cfg := ObjectsConfig{Pairs: 2, Small: 30, Large: 3000}.withDefaults()
 	cfg.Chunk = 50
 	for _, cfg.Arm = range []Arm{Sequential, Interleaved} {
 		for _, cut := range []int{1, 2, 3, 15, 16, 17, 100, 1 << 20} {
-			a, in := anInbox(t, &cfg)
+			a, in := newClientConn(t, &cfg)
 			stream := bytes.Join(cfg.Stream(a.items), nil)
 			for len(stream) > 0 {
 				n := min(cut, len(stream))
@@ -59,18 +59,18 @@ func TestStreamsAreReadHoweverTheyAreCut(t *testing.T) {
 	}
 }
 
-func anInbox(t *testing.T, cfg *ObjectsConfig) (*ObjectsApp, *inbox) {
+func newClientConn(t *testing.T, cfg *ObjectsConfig) (*ObjectsApp, *clientConn) {
 	t.Helper()
 	l, err := ObjectsNetwork{}.Build(1)
 	require.NoError(t, err)
 	a := newApp(l.Left, makeItems(cfg, l.Rand("")))
 	tr := &transfer{app: a, cfg: cfg}
 	a.counts = tr.count
-	return a, tr.inbox(nil, order(cfg, a.items))
+	return a, tr.clientConn(nil, order(cfg, a.items))
 }
 
 // Invalid objects, and more objects than requested, cause no failure.
-func TestStreamsThatMakeNoSense(t *testing.T) {
+func TestInvalidStreams(t *testing.T) {
 	cfg := ObjectsConfig{Pairs: 1, Small: 30, Large: 60}.withDefaults()
 	for _, c := range []struct {
 		arm    Arm
@@ -84,15 +84,15 @@ func TestStreamsThatMakeNoSense(t *testing.T) {
 		{Interleaved, "\x00\x00\x00\x00"},
 	} {
 		cfg.Arm = c.arm
-		_, in := anInbox(t, &cfg)
+		_, in := newClientConn(t, &cfg)
 		assert.False(t, in.Take([]byte(c.stream)), "%q", c.stream)
 	}
 	cfg.Arm = Sequential
-	a, in := anInbox(t, &cfg)
+	a, in := newClientConn(t, &cfg)
 	stream := bytes.Join(cfg.Stream(a.items), nil)
 	stream[20] ^= 1
-	assert.False(t, in.Take(append(stream, 'x')), "one byte too many")
+	assert.False(t, in.Take(append(stream, 'x')), "an extra byte")
 	r := a.Result()
 	assert.False(t, r.Finished)
-	assert.Equal(t, "large-0 is not what it was: 2 of 2 objects", r.Failure)
+	assert.Equal(t, "large-0 arrived corrupted: 2 of 2 objects", r.Failure)
 }

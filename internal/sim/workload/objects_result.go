@@ -16,7 +16,7 @@ type ObjectsResult struct {
 	Failure  string
 	// Took is the time from the beginning to the last byte of the last object, or until now.
 	Took time.Duration
-	// Objects are in the document's order, in whatever order they were sent.
+	// Objects are in the document's order, whatever the order in which they were sent.
 	Objects []Object
 	// Complete counts the objects that have arrived, and Bytes counts their bytes.
 	Complete int
@@ -77,7 +77,7 @@ func (a *ObjectsApp) Result() ObjectsResult {
 	r := a.result
 	if !a.over {
 		a.fill(&r)
-		r.Failure = a.missing(&r, "was not done")
+		r.Failure = a.missing(&r, "not finished")
 	}
 	return r
 }
@@ -128,7 +128,7 @@ func (a *ObjectsApp) end(failure string) {
 	failure = cmp.Or(failure, r.Failure)
 	for i := range r.Objects {
 		if o := &r.Objects[i]; failure == "" && !o.Verified {
-			failure = o.Name + " is not what it was"
+			failure = o.Name + " arrived corrupted"
 		}
 	}
 	if r.Finished = failure == ""; !r.Finished {

@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// mostRead limits the bytes of a read of a client whose reads cost time.
-const mostRead = 1024
+// maxRead limits the bytes of a read of a client whose reads cost time.
+const maxRead = 1024
 
-// transfer is the part that the arms over TCP have in common.
+// transfer has the state that all arms over TCP share.
 type transfer struct {
 	app     *ObjectsApp
 	cfg     *ObjectsConfig
@@ -38,7 +38,7 @@ func attachTCP(
 		if cfg.Opened != nil {
 			cfg.Opened(c)
 		}
-		return &outbox{transfer: t, parts: cfg.Stream(a.items)}
+		return &serverConn{transfer: t, parts: cfg.Stream(a.items)}
 	})
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func attachTCP(
 }
 
 func (t *transfer) dial(client *sim.Host, at netip.AddrPort, request []byte, objects ...int) error {
-	c, err := client.Dial(at, t.inbox(request, objects))
+	c, err := client.Dial(at, t.clientConn(request, objects))
 	if err == nil {
 		t.clients = append(t.clients, c)
 	}
@@ -80,8 +80,8 @@ func (t *transfer) count(r *ObjectsResult) {
 	}
 }
 
-// outbox is the server's end of a connection: it writes its parts and closes the connection.
-type outbox struct {
+// serverConn is the server's end of a connection. It writes its parts, and closes the connection.
+type serverConn struct {
 	*transfer
 	parts   [][]byte // data to write; nil: the client has not requested an object yet
 	request []byte
@@ -89,7 +89,7 @@ type outbox struct {
 	closed  bool
 }
 
-func (o *outbox) Turn(_ clock.Time, c *sim.Conn, e tcp.Event) {
+func (o *serverConn) Turn(_ clock.Time, c *sim.Conn, e tcp.Event) {
 	if e&tcp.Closed != 0 || o.closed {
 		return
 	}
@@ -112,7 +112,7 @@ func (o *outbox) Turn(_ clock.Time, c *sim.Conn, e tcp.Event) {
 
 // asked reads the number of the object that the client requests. It returns false if the number has
 // not arrived, or if there is no such object.
-func (o *outbox) asked(c *sim.Conn) bool {
+func (o *serverConn) asked(c *sim.Conn) bool {
 	n := c.Read(o.buf[:RequestBytes-len(o.request)])
 	o.request = append(o.request, o.buf[:n]...)
 	if len(o.request) < RequestBytes {
@@ -128,8 +128,8 @@ func (o *outbox) asked(c *sim.Conn) bool {
 	return true
 }
 
-// inbox is the client's end of a connection.
-type inbox struct {
+// clientConn is the client's end of a connection.
+type clientConn struct {
 	*transfer
 	*ObjectReader
 	request []byte
@@ -139,13 +139,13 @@ type inbox struct {
 	closed  bool
 }
 
-func (t *transfer) inbox(request []byte, objects []int) *inbox {
-	i := &inbox{transfer: t, request: request, wrong: make([]bool, len(t.app.items))}
+func (t *transfer) clientConn(request []byte, objects []int) *clientConn {
+	i := &clientConn{transfer: t, request: request, wrong: make([]bool, len(t.app.items))}
 	i.ObjectReader = NewObjectReader(t.app.items, objects, t.cfg.Arm == Interleaved, i.got)
 	return i
 }
 
-func (i *inbox) got(id, at int, b []byte) bool {
+func (i *clientConn) got(id, at int, b []byte) bool {
 	data := i.app.items[id].Data
 	i.wrong[id] = i.wrong[id] || !bytes.Equal(b, data[at:at+len(b)])
 	switch at + len(b) {
@@ -157,7 +157,7 @@ func (i *inbox) got(id, at int, b []byte) bool {
 	return true
 }
 
-func (i *inbox) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
+func (i *clientConn) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	if i.closed {
 		return
 	}
@@ -182,10 +182,10 @@ func (i *inbox) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 }
 
 // read reads as much as the time permits. It reports whether the data is invalid.
-func (i *inbox) read(now clock.Time, c *sim.Conn) (bad bool) {
+func (i *clientConn) read(now clock.Time, c *sim.Conn) (bad bool) {
 	most := len(i.buf)
 	if i.cfg.ReadCost > 0 {
-		most = mostRead
+		most = maxRead
 	}
 	for i.idle <= now && !bad {
 		n := c.Read(i.buf[:most])
@@ -200,7 +200,7 @@ func (i *inbox) read(now clock.Time, c *sim.Conn) (bad bool) {
 	return bad
 }
 
-func (i *inbox) fail(why string) {
+func (i *clientConn) fail(why string) {
 	i.closed = true
 	for range i.Left() {
 		i.app.fail(why)

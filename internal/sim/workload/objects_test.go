@@ -109,12 +109,12 @@ func TestOrdersWithoutLoss(t *testing.T) {
 }
 
 // Every arm delivers every object, whatever the document's faults do to its packets.
-func TestEveryArmThroughEverything(t *testing.T) {
+func TestEveryArmWithEveryFault(t *testing.T) {
 	for condition, n := range map[string]workload.ObjectsNetwork{
 		"nothing":    {},
 		"loss":       lossy(.05),
 		"duplicates": line(netem.Config{Duplicate: .1}),
-		"damage":     line(netem.Config{Corrupt: netem.Corrupt{Share: .05}}),
+		"corruption": line(netem.Config{Corrupt: netem.Corrupt{Share: .05}}),
 		"delay": line(netem.Config{
 			Delay: 100 * ms, Jitter: netem.UniformJitter(20 * ms), Overtaking: true,
 		}),
@@ -141,7 +141,7 @@ func TestEveryArmThroughEverything(t *testing.T) {
 }
 
 // A duplicated packet costs nothing if the link is as fast as the server.
-func TestDuplicatesDoNotMatter(t *testing.T) {
+func TestDuplicatesCostNothing(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, name := range []string{"rdt", "rdt, interleaved", "sequential"} {
 		cfg := arms[name]
@@ -186,7 +186,7 @@ func TestPacketsOfSelectiveRepeat(t *testing.T) {
 // The checksums of UDP and TCP detect a flipped bit before RDT does. So corruption equals loss, and
 // no corrupted data arrives. The document assumed that its MD5 detects it, and that this makes
 // corruption cheaper than loss.
-func TestDamageIsLoss(t *testing.T) {
+func TestCorruptionEqualsLoss(t *testing.T) {
 	testenv.NeedNoRace(t)
 	const p = .05
 	damage := line(netem.Config{})
@@ -281,7 +281,7 @@ func TestReadsTakeTime(t *testing.T) {
 	assert.InEpsilon(t, 0.248, r.Took.Seconds(), .02)
 }
 
-func TestABufferForTheWindow(t *testing.T) {
+func TestBufferForTheWindow(t *testing.T) {
 	testenv.NeedNoRace(t)
 	r := runObjects(t, workload.ObjectsNetwork{}, 1, workload.ObjectsConfig{Cost: -1})
 	assert.Zero(t, r.Overflowed)
@@ -291,7 +291,7 @@ func TestABufferForTheWindow(t *testing.T) {
 	assert.NotZero(t, r.Again)
 }
 
-func TestObjectsOfTheSameSeed(t *testing.T) {
+func TestObjectsSeeds(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for name, cfg := range arms {
 		n := lossy(.1)
@@ -309,7 +309,7 @@ func TestObjectsOfTheSameSeed(t *testing.T) {
 }
 
 // If a transfer cannot finish, the result has the reason: silence, or the time limit.
-func TestObjectsThatCannotFinish(t *testing.T) {
+func TestUnfinishedObjects(t *testing.T) {
 	hole := workload.ObjectsNetwork{Down: netem.Config{Loss: netem.UniformLoss(1)}}
 	hole.TCP.Retries.Syn = 2
 	short := lossy(.1)
@@ -329,7 +329,7 @@ func TestObjectsThatCannotFinish(t *testing.T) {
 			r, _, err = short.Run(1, cfg)
 			require.NoError(t, err)
 			assert.False(t, r.Finished)
-			assert.Equal(t, fmt.Sprintf("was not done: %d of 20 objects", r.Complete), r.Failure)
+			assert.Equal(t, fmt.Sprintf("not finished: %d of 20 objects", r.Complete), r.Failure)
 			assert.Less(t, r.Complete, 20)
 			assert.Len(t, r.Objects, 20)
 			assert.Equal(t, 500*ms, r.Took)
@@ -337,7 +337,7 @@ func TestObjectsThatCannotFinish(t *testing.T) {
 	}
 }
 
-func TestObjectsConfigurationsThatCannotBe(t *testing.T) {
+func TestInvalidObjectsConfigs(t *testing.T) {
 	for _, c := range []workload.ObjectsConfig{
 		{Arm: 9},
 		{Pairs: -1},

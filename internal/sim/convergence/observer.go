@@ -8,21 +8,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// watch keeps every router's route to every link's network, as the routers report it, and compares
-// it with the right route.
-type watch struct {
+// observer keeps every router's route to every link's network, as reported by the routers, and
+// compares it with the right route.
+type observer struct {
 	net   *network
 	peers [][]int16 // router at the other end, by router and interface
-	cells []cell    // routes by wire and then by router
+	cells []cell    // routes by link and then by router
 	want  []uint8   // right costs, in the same order
 	wrong int       // number of cells that differ from want
 
 	changes  uint64
 	settled  clock.Time // when the last wrong cell became right
 	reached  []Step
-	phase    clock.Time
-	highest  int // highest cost below Infinity in this phase
-	circles  []circle
+	phase    clock.Time // start of the phase
+	highest  int        // highest cost below Infinity in this phase
+	loops    []loop
 	found    int           // number of loops in this phase that lasted longer than an instant
 	longest  time.Duration // age of the oldest of these loops
 	nextMark int
@@ -37,9 +37,9 @@ type cell struct {
 
 const noRouter = -1
 
-// circle is a routing loop of packets to the network of a wire.
-type circle struct {
-	wire, member int
+// loop is a routing loop of packets to the network of a link.
+type loop struct {
+	link, member int
 	since        clock.Time
 }
 
@@ -49,13 +49,13 @@ type Step struct {
 	Right float64 // share of all routes that are right
 }
 
-func newWatch(w *network) *watch {
-	v := &watch{net: w, peers: make([][]int16, w.routers)}
-	v.cells = make([]cell, w.routers*len(w.wires))
+func newObserver(w *network) *observer {
+	v := &observer{net: w, peers: make([][]int16, w.routers)}
+	v.cells = make([]cell, w.routers*len(w.links))
 	for i := range v.cells {
 		v.cells[i] = cell{learned: rip.Infinity, via: noRouter}
 	}
-	for i, pair := range w.wires {
+	for i, pair := range w.links {
 		for end, r := range pair {
 			v.peers[r] = append(v.peers[r], int16(pair[1-end])) //nolint:gosec // maxRouters
 			v.cells[i*w.routers+r].local = true
@@ -72,7 +72,7 @@ func (c *cell) cost() uint8 {
 }
 
 // begin starts a phase. From now on, want has the right routes for the current network.
-func (v *watch) begin() {
+func (v *observer) begin() {
 	v.want = v.net.right()
 	v.wrong = 0
 	for i := range v.cells {
@@ -84,14 +84,14 @@ func (v *watch) begin() {
 	v.phase, v.settled, v.changes = now, now, 0
 	v.highest, v.found, v.longest = 0, 0, 0
 	v.nextMark, v.reached = 0, v.reached[:0]
-	for i := range v.circles {
-		v.circles[i].since = now
+	for i := range v.loops {
+		v.loops[i].since = now
 	}
 	v.mark(now)
 }
 
-func (v *watch) routeChanged(router int, c rip.Change) {
-	at := wireOf(c.Prefix)*v.net.routers + router
+func (v *observer) routeChanged(router int, c rip.Change) {
+	at := linkOf(c.Prefix)*v.net.routers + router
 	n := v.cells[at]
 	if c.Gone {
 		n.learned, n.via = rip.Infinity, noRouter
@@ -102,32 +102,32 @@ func (v *watch) routeChanged(router int, c rip.Change) {
 	v.set(at, n)
 }
 
-// local records whether a wire's network is attached to its routers.
-func (v *watch) local(wire int, up bool) {
-	for _, r := range v.net.wires[wire] {
-		at := wire*v.net.routers + r
+// local records whether a link's network is attached to its routers.
+func (v *observer) local(link int, up bool) {
+	for _, r := range v.net.links[link] {
+		at := link*v.net.routers + r
 		n := v.cells[at]
 		n.local = up
 		v.set(at, n)
 	}
 }
 
-func (v *watch) set(at int, n cell) {
+func (v *observer) set(at int, n cell) {
 	was := v.cells[at]
 	v.cells[at] = n
 	now := v.net.Now()
 	v.changes++
 	if v.want != nil {
-		v.judge(was.cost() == v.want[at], n.cost() == v.want[at], now)
+		v.countWrong(was.cost() == v.want[at], n.cost() == v.want[at], now)
 	}
-	wire, router := at/v.net.routers, at%v.net.routers
-	v.review(wire, now)
-	if n.via != noRouter && !n.local && v.circular(wire, router) && !v.known(wire) {
-		v.circles = append(v.circles, circle{wire, router, now})
+	link, router := at/v.net.routers, at%v.net.routers
+	v.removeEndedLoops(link, now)
+	if n.via != noRouter && !n.local && v.inLoop(link, router) && !v.known(link) {
+		v.loops = append(v.loops, loop{link, router, now})
 	}
 }
 
-func (v *watch) judge(was, is bool, now clock.Time) {
+func (v *observer) countWrong(was, is bool, now clock.Time) {
 	switch {
 	case was && !is:
 		v.wrong++
@@ -143,7 +143,7 @@ func (v *watch) judge(was, is bool, now clock.Time) {
 // marks are the shares that a phase reports.
 var marks = [...]float64{0.5, 0.9, 0.99, 1}
 
-func (v *watch) mark(now clock.Time) {
+func (v *observer) mark(now clock.Time) {
 	right := 1 - float64(v.wrong)/float64(len(v.cells))
 	for v.nextMark < len(marks) && right >= marks[v.nextMark] {
 		v.reached = append(v.reached, Step{now.Sub(v.phase), marks[v.nextMark]})
@@ -151,10 +151,10 @@ func (v *watch) mark(now clock.Time) {
 	}
 }
 
-// circular reports whether packets from a router to a network return to that router. A broken wire
+// inLoop reports whether packets from a router to a network return to that router. A broken link
 // ends the path.
-func (v *watch) circular(wire, router int) bool {
-	row := v.cells[wire*v.net.routers : (wire+1)*v.net.routers]
+func (v *observer) inLoop(link, router int) bool {
+	row := v.cells[link*v.net.routers : (link+1)*v.net.routers]
 	at := router
 	for range v.net.routers {
 		c := row[at]
@@ -168,26 +168,26 @@ func (v *watch) circular(wire, router int) bool {
 	return false // the path leads into a loop of other routers
 }
 
-func (v *watch) known(wire int) bool {
-	return slices.ContainsFunc(v.circles, func(c circle) bool { return c.wire == wire })
+func (v *observer) known(link int) bool {
+	return slices.ContainsFunc(v.loops, func(c loop) bool { return c.link == link })
 }
 
-// review removes the recorded loops of a network that no longer exist.
-func (v *watch) review(wire int, now clock.Time) {
-	for i := 0; i < len(v.circles); i++ {
-		c := v.circles[i]
-		if c.wire != wire || v.circular(wire, c.member) {
+// removeEndedLoops removes the recorded loops of a network that no longer exist.
+func (v *observer) removeEndedLoops(link int, now clock.Time) {
+	for i := 0; i < len(v.loops); i++ {
+		c := v.loops[i]
+		if c.link != link || v.inLoop(link, c.member) {
 			continue
 		}
-		v.lasted(now.Sub(c.since))
-		last := len(v.circles) - 1
-		v.circles[i] = v.circles[last]
-		v.circles = v.circles[:last]
+		v.addLoop(now.Sub(c.since))
+		last := len(v.loops) - 1
+		v.loops[i] = v.loops[last]
+		v.loops = v.loops[:last]
 		i--
 	}
 }
 
-func (v *watch) lasted(d time.Duration) {
+func (v *observer) addLoop(d time.Duration) {
 	if d > 0 {
 		v.found++
 		v.longest = max(v.longest, d)
@@ -195,8 +195,8 @@ func (v *watch) lasted(d time.Duration) {
 }
 
 // end finishes the phase. Loops that still exist count with their current age.
-func (v *watch) end() {
-	for _, c := range v.circles {
-		v.lasted(v.net.Now().Sub(c.since))
+func (v *observer) end() {
+	for _, c := range v.loops {
+		v.addLoop(v.net.Now().Sub(c.since))
 	}
 }
