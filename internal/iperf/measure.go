@@ -202,8 +202,8 @@ const reasonTime = 2 * time.Second
 func (t *test) reason(err error) error {
 	select {
 	case m := <-t.control.states:
-		if said := t.handleState(m); said != nil {
-			return said
+		if theirs := t.handleState(m); theirs != nil {
+			return theirs
 		}
 		return err
 	case <-time.After(reasonTime):

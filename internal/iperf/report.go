@@ -245,19 +245,19 @@ func (t *test) finish(theirs *Results) {
 }
 
 // sumRow returns the sum of one direction as its sender (0) or its receiver (1) measured it.
-func (t *test) sumRow(direction *[2]directionSum, sender bool, who int) control.PerfRow {
-	sum := &direction[who]
+func (t *test) sumRow(direction *[2]directionSum, sender bool, end int) control.PerfRow {
+	sum := &direction[end]
 	row := newRow(0, sum.seconds, sum.bytes)
 	row.Sender = sender
 	switch {
 	case t.group.params.UDP:
-		row.Sender = who == 0
-		if who == 0 { // a sender measures neither loss nor jitter
+		row.Sender = end == 0
+		if end == 0 { // a sender measures neither loss nor jitter
 			lossRow(&row, totals{packets: sum.packets}, 0)
 			break
 		}
 		lossRow(&row, sum.totals, sum.jitter())
-	case who == 0 && t.group.params.Proto() == "TCP":
+	case end == 0 && t.group.params.Proto() == "TCP":
 		row.Retransmits = &sum.retransmits
 	}
 	return row

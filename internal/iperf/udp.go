@@ -39,18 +39,18 @@ func (d *datagramTransport) send(s *stream) error {
 		blocks[i] = payload(p.Len)
 	}
 	number := uint64(0)
-	put := func(b []byte) {
+	writeHeader := func(b []byte) {
 		number++
 		Header{Sent: time.Duration(time.Now().UnixNano()), Number: number}.Put(b, p.Wide != 0)
 	}
 	for pace := s.pace(); s.waitToSend(pace); {
 		k, sent := 1, s.moved.Load()
-		put(blocks[0])
+		writeHeader(blocks[0])
 		for since := time.Since(s.test.group.began); k < trainLength; k++ {
 			if pace.Wait(since, sent+int64(k*p.Len)) > 0 || !s.test.group.reserve() {
 				break
 			}
-			put(blocks[k])
+			writeHeader(blocks[k])
 		}
 		n, err := d.conn.WriteBatch(blocks[:k], d.to)
 		s.moved.Add(int64(n * p.Len))

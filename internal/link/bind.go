@@ -64,8 +64,8 @@ func (e *BindError) Advice() string {
 		if !ip.IsValid() {
 			ip = netip.IPv4Unspecified()
 		}
-		if who := Holder("udp", netip.AddrPortFrom(ip, uint16(number))); who != "" {
-			return "a free port; " + who + " uses this one"
+		if holder := Holder("udp", netip.AddrPortFrom(ip, uint16(number))); holder != "" {
+			return "a free port; " + holder + " uses this one"
 		}
 		return "a free port; `ss -ulpn sport = :" + port + "` shows who uses this one"
 	case errors.Is(e.Err, errAddrNotAvailable):

@@ -76,16 +76,16 @@ func Impair(d Device, now func() clock.Time, list ...Impairment) (*Impaired, err
 
 func newLane(m *Impairment) (*lane, error) {
 	one := &lane{iface: m.Iface, outConfig: m.Out, inConfig: m.In}
-	for _, way := range []struct {
+	for _, dir := range []struct {
 		link **netem.Link
 		cfg  netem.Config
 		in   bool
 	}{{&one.out, m.Out, false}, {&one.in, m.In, true}} {
-		l, err := netem.New(way.cfg, streamOf(m.Stream, way.in))
+		l, err := netem.New(dir.cfg, streamOf(m.Stream, dir.in))
 		if err != nil {
 			return nil, fmt.Errorf("link: interface %d: %w", m.Iface, err)
 		}
-		*way.link = l
+		*dir.link = l
 	}
 	one.none = m.Out.None() && m.In.None()
 	return one, nil
@@ -154,11 +154,11 @@ func (i *Impaired) Change(
 	if l == nil {
 		return fmt.Errorf("link: the device has no interface %d", iface)
 	}
-	way, current := l.out, &l.outConfig
+	dir, current := l.out, &l.outConfig
 	if in {
-		way, current = l.in, &l.inConfig
+		dir, current = l.in, &l.inConfig
 	}
-	if err := way.Change(i.now(), cfg, streamOf(stream, in)); err != nil {
+	if err := dir.Change(i.now(), cfg, streamOf(stream, in)); err != nil {
 		return fmt.Errorf("link: interface %d: %w", iface, err)
 	}
 	*current = cfg
@@ -318,8 +318,8 @@ func (i *Impaired) send(now clock.Time) error {
 	for _, l := range i.lanes {
 		l.out.Advance(now)
 	}
-	for again := true; again; {
-		again = i.gather(now)
+	for more := true; more; {
+		more = i.gather(now)
 		if trains := i.batch.Trains(); len(trains) > 0 {
 			if _, err := i.dev.WriteBatch(trains); err != nil && first == nil {
 				first = err

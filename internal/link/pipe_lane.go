@@ -178,9 +178,9 @@ func (l *pipeLane) room() int {
 	return left
 }
 
-func (l *pipeLane) close(who side) {
+func (l *pipeLane) close(s side) {
 	l.mu.Lock()
-	l.closed |= who
+	l.closed |= s
 	ready, vacant := l.ready, l.vacant
 	l.mu.Unlock()
 	for _, f := range []func(){ready, vacant} {
@@ -192,11 +192,11 @@ func (l *pipeLane) close(who side) {
 
 // reopen allows a side that was closed to use the lane again. A reader does not get packets from
 // before.
-func (l *pipeLane) reopen(who side) {
+func (l *pipeLane) reopen(s side) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed &^= who
-	if who == writer {
+	l.closed &^= s
+	if s == writer {
 		l.vacant = nil
 		return
 	}

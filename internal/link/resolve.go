@@ -124,8 +124,8 @@ func (r *resolver) round(ctx context.Context) bool {
 // failure returns why the last lookup of a name failed; nil: it succeeded.
 func (r *resolver) failure(name string) error { return (*r.failed.Load())[name] }
 
-// again requests another round of lookups.
-func (r *resolver) again() {
+// refresh requests another round of lookups.
+func (r *resolver) refresh() {
 	select {
 	case r.kick <- struct{}{}:
 	default:

@@ -50,7 +50,7 @@ func setUpAdvice(cfg TUNConfig, err error) string {
 }
 
 // missing returns how to get CAP_NET_ADMIN, or what to do without it.
-func missing(instead ...string) string {
+func missing(commands ...string) string {
 	const lacking = "CAP_NET_ADMIN is missing: "
 	if os.Geteuid() == 0 { // the process is in a container or user namespace
 		return lacking + "a container needs --cap-add NET_ADMIN --device " + tunPath
@@ -60,5 +60,5 @@ func missing(instead ...string) string {
 		program = "node"
 	}
 	return lacking + "sudo setcap cap_net_admin+ep " + program + "; or run by hand: " +
-		strings.Join(instead, " && ")
+		strings.Join(commands, " && ")
 }

@@ -40,11 +40,11 @@ func (d *TUN) addRoutes() error {
 		// without IPv6 has no second socket.
 		d.routeSockets = append(d.routeSockets, s)
 	}
-	there := kernelRoutes()
+	kernel := kernelRoutes()
 	for _, p := range d.cfg.Routes {
 		err, advice := error(unix.EEXIST), ""
 		ours := kernelRoute{d.cfg.Device, d.cfg.gateway(p.Addr())}
-		if over, ok := there[p]; ok && over == ours {
+		if over, ok := kernel[p]; ok && over == ours {
 			continue // root has added the route, and will remove it
 		} else if ok { // two routes to a prefix: the kernel would use the newer one
 			advice = fmt.Sprintf("this machine routes it over %s: sudo ip route del %v, "+

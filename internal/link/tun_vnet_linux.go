@@ -104,7 +104,7 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 				continue
 			}
 			if err := f.send(to); err != nil {
-				return f.again(err, to, t, done)
+				return f.resume(err, to, t, done)
 			}
 			done = i
 		}
@@ -112,7 +112,7 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 	}
 	if f.join.count > 0 {
 		if err := f.send(to); err != nil {
-			return f.again(err, to, t, done)
+			return f.resume(err, to, t, done)
 		}
 	}
 	return t.Count, nil
@@ -121,8 +121,8 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 // errApart means that the kernel accepts no joined packets.
 var errApart = errors.New("link: the kernel does not accept coalesced packets")
 
-// again continues after the processed packets. After errApart it sends the rest one by one.
-func (f *vnetTUN) again(err error, to *neighbor, t *buffer.Train, done int) (int, error) {
+// resume continues after the processed packets. After errApart it sends the rest one by one.
+func (f *vnetTUN) resume(err error, to *neighbor, t *buffer.Train, done int) (int, error) {
 	if errors.Is(err, errApart) {
 		f.joins = false
 		return f.write(to, t, done)

@@ -77,7 +77,7 @@ func (d *UDP) applyNames() {
 	for _, n := range d.table.neighbors {
 		if n.failed {
 			n.failed = false
-			d.names.again()
+			d.names.refresh()
 		}
 	}
 }

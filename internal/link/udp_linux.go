@@ -116,11 +116,11 @@ func (s *batchSocket) bind(to netip.AddrPort) error {
 	if !s.ip6 {
 		return unix.Bind(s.fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
 	}
-	only := 1
+	v6only := 1
 	if to.Addr().IsUnspecified() {
-		only = 0
+		v6only = 0
 	}
-	if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, only); err != nil {
+	if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, v6only); err != nil {
 		return err
 	}
 	return unix.Bind(s.fd, &unix.SockaddrInet6{Addr: to.Addr().As16(), Port: int(to.Port())})

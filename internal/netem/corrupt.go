@@ -40,8 +40,8 @@ func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 	}
 	header, ipv6 := ipHeaderLen(b), isIPv6(b)
 	var change int64
-	touched := false
-	for n := 0; n < max(1, c.Bits) || !visible(b, change, touched); n++ {
+	inHeader := false
+	for n := 0; n < max(1, c.Bits) || !visible(b, change, inHeader); n++ {
 		i, bit := first+random.IntN(last-first), random.IntN(8)
 		weight := int64(1) << bit
 		if i%2 == 0 {
@@ -55,17 +55,17 @@ func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 			continue // no checksum covers these bytes
 		}
 		change += weight
-		touched = touched || i < header
+		inHeader = inHeader || i < header
 	}
 }
 
 // visible reports whether a receiver that verifies b must detect the corruption: the checksum's sum
 // has changed, and if the IPv4 header has changed, its checksum fails too.
-func visible(b []byte, change int64, touched bool) bool {
+func visible(b []byte, change int64, inHeader bool) bool {
 	if change%65535 == 0 {
 		return false
 	}
-	if !touched {
+	if !inHeader {
 		return true
 	}
 	n := ipHeaderLen(b)

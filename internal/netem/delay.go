@@ -68,8 +68,8 @@ func normal(deviation time.Duration, random *rand.Rand) time.Duration {
 	const halves, half = 12, 1 << 31
 	sum := int64(-halves * half)
 	for range halves / 2 {
-		two := random.Uint64()
-		sum += int64(two>>32) + int64(two&(1<<32-1))
+		draw := random.Uint64()
+		sum += int64(draw>>32) + int64(draw&(1<<32-1))
 	}
 	// The sum has 35 bits. It is shortened so that the product fits for every deviation below two
 	// days.

@@ -92,9 +92,9 @@ type reporter interface {
 }
 
 func (l *Link) watchOpportunities(wanted bool) {
-	t, can := l.server.(reporter)
+	t, ok := l.server.(reporter)
 	l.reporter, l.wantOpportunities = nil, wanted
-	if !wanted || !can || l.watch == nil {
+	if !wanted || !ok || l.watch == nil {
 		return
 	}
 	t.skip(l.reportedAt)

@@ -139,11 +139,11 @@ func (s *wordList) formatReorder(c *Config) {
 	if c.Reorder.Gap > 0 {
 		s.add("gap", strconv.Itoa(c.Reorder.Gap))
 	}
-	usual := time.Duration(0)
+	late := time.Duration(0)
 	if c.Delay == 0 {
-		usual = Lateness
+		late = Lateness
 	}
-	if c.Reorder.Late != usual {
+	if c.Reorder.Late != late {
 		s.add("late", c.Reorder.Late.String())
 	}
 }

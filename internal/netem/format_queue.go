@@ -134,8 +134,8 @@ func (s *wordList) formatPolicer(p *Policer) {
 	s.flag("mark", p.Mark)
 }
 
-func (s *wordList) flag(word string, yes bool) {
-	if yes {
+func (s *wordList) flag(word string, on bool) {
+	if on {
 		s.add(word)
 	}
 }

@@ -114,10 +114,10 @@ func (q *red) Take(now clock.Time) *Packet {
 
 func (q *red) Put(now clock.Time, p *Packet) {
 	q.average(now)
-	hit, hard := q.hit()
+	hit, forced := q.hit()
 	if hit {
 		q.count = 0
-		if hard && !q.cfg.MarkAll || !q.cfg.ECN || !q.mark(now, p) {
+		if forced && !q.cfg.MarkAll || !q.cfg.ECN || !q.mark(now, p) {
 			q.drop(now, p, Early)
 			return
 		}
@@ -144,9 +144,9 @@ func (q *red) average(now clock.Time) {
 }
 
 // hit decides whether a packet is dropped or marked. The n-th packet since the last one is hit with
-// the probability p/(1-np), which makes the gaps uniform instead of geometric. hard means that the
-// average is above all thresholds.
-func (q *red) hit() (hit, hard bool) {
+// the probability p/(1-np), which makes the gaps uniform instead of geometric. forced means that
+// the average is above all thresholds.
+func (q *red) hit() (hit, forced bool) {
 	low, high := float64(q.cfg.Min), float64(q.cfg.Max)
 	if q.avg < low {
 		q.count = -1

@@ -33,7 +33,7 @@ func (r *reader) finish() {
 
 // needs rejects a keyword that requires another.
 func (r *reader) needs(name string, ok bool, want string) {
-	if w, said := r.seen[name]; said && !ok {
+	if w, given := r.seen[name]; given && !ok {
 		r.fail(w, "not usable alone", want)
 	}
 }
@@ -41,7 +41,7 @@ func (r *reader) needs(name string, ok bool, want string) {
 // seenLast returns the one of these keywords that comes last in the text.
 func (r *reader) seenLast(names ...string) (last word) {
 	for _, name := range names {
-		if w, said := r.seen[name]; said && w.at >= last.at {
+		if w, given := r.seen[name]; given && w.at >= last.at {
 			last = w
 		}
 	}

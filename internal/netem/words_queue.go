@@ -92,7 +92,7 @@ func queueKeywords() []keyword {
 func (r *reader) makeQueue() {
 	c, l := &r.cfg, &r.queue
 	for _, name := range disciplines {
-		if w, said := r.seen[name]; said && name != l.Discipline {
+		if w, given := r.seen[name]; given && name != l.Discipline {
 			r.fail(w, "in conflict with "+l.Discipline, "only one of them")
 		}
 		r.needs(name, c.Rate != nil, "a rate, without which no queue forms")
@@ -206,7 +206,7 @@ func (r *reader) threshold(usage, other string) int {
 	} else {
 		r.fail(w, "not a queue length", "packets, such as 20, or bytes, such as 30kb")
 	}
-	if _, said := r.seen[other]; said && inPackets != r.queue.RED.InPackets {
+	if _, given := r.seen[other]; given && inPackets != r.queue.RED.InPackets {
 		r.fail(w, "in another unit than "+other, "both in packets or both in bytes")
 	}
 	r.queue.RED.InPackets = inPackets

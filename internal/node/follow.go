@@ -81,6 +81,6 @@ func (c *Clock) catchUp() {
 
 // delayOf returns the delay after which an event runs, from 1 to 1024 ns.
 func (f *following) delayOf(at clock.Time) time.Duration {
-	mixed := (uint64(at) ^ f.seed*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
-	return time.Duration(1 + mixed>>54)
+	hash := (uint64(at) ^ f.seed*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
+	return time.Duration(1 + hash>>54)
 }

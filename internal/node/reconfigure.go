@@ -224,12 +224,12 @@ func (ds *Devices) attach(token int, d link.Device, faces []int, old map[link.De
 	return ds.watch(d, token)
 }
 
-// CloseSockets closes the UDP sockets, except those with an address in stays. It returns the
+// CloseSockets closes the UDP sockets, except those with an address in kept. It returns the
 // interfaces that lose their sockets. Interfaces in gone had no socket before. Loop only.
-func (ds *Devices) CloseSockets(stays, gone map[string]bool) (names []string) {
+func (ds *Devices) CloseSockets(kept, gone map[string]bool) (names []string) {
 	for i, token := range ds.byIface {
 		name := ds.node.FaceName(i)
-		if name == "" || gone[name] || stays[ds.node.cfg.Links[i].String()] {
+		if name == "" || gone[name] || kept[ds.node.cfg.Links[i].String()] {
 			continue
 		}
 		d := unimpaired(ds.list[token])

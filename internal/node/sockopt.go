@@ -101,13 +101,13 @@ func (c *Conn) SetKeepAliveConfig(cfg net.KeepAliveConfig) error {
 		return c.SetKeepAlive(false)
 	}
 	k := defaultKeepalive
-	choose := func(v, d time.Duration) time.Duration {
+	orDefault := func(v, d time.Duration) time.Duration {
 		if v > 0 {
 			return v
 		}
 		return d
 	}
-	k.Idle, k.Interval = choose(cfg.Idle, k.Idle), choose(cfg.Interval, k.Interval)
+	k.Idle, k.Interval = orDefault(cfg.Idle, k.Idle), orDefault(cfg.Interval, k.Interval)
 	if cfg.Count > 0 {
 		k.Count = cfg.Count
 	}

@@ -95,11 +95,11 @@ func (ws *Watchers) publishStack(e stack.Event, network *Network) {
 		})
 	}
 	if e.RIP != nil {
-		news := control.RIPNews{Text: e.RIP.String()}
+		event := control.RIPNews{Text: e.RIP.String()}
 		if e.RIP.Neighbor.IsValid() && e.RIP.Iface >= 0 && e.RIP.Iface < len(network.Links) {
-			news.Iface = network.Stack.Interfaces[e.RIP.Iface].Name
+			event.Iface = network.Stack.Interfaces[e.RIP.Iface].Name
 		}
-		ws.Announce(news)
+		ws.Announce(event)
 	}
 	if a := e.Address; a != nil {
 		ws.Printf("%s: address %v %s", a.Iface, a.Addr, a.Verb())

@@ -116,9 +116,9 @@ func (t Timers) WithDefaults(d Dialect) Timers {
 	return t
 }
 
-func setDefault(d *time.Duration, usual time.Duration) {
+func setDefault(d *time.Duration, value time.Duration) {
 	if *d == 0 {
-		*d = usual
+		*d = value
 	}
 }
 

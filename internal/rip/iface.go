@@ -217,8 +217,8 @@ func (p *port) validForVersion1(prefix netip.Prefix) bool {
 	if prefix.Bits() == natural {
 		return true
 	}
-	home := netip.PrefixFrom(p.Addr.Addr(), natural).Masked()
-	return prefix.Bits() > natural && home.Contains(prefix.Addr()) &&
+	network := netip.PrefixFrom(p.Addr.Addr(), natural).Masked()
+	return prefix.Bits() > natural && network.Contains(prefix.Addr()) &&
 		(prefix.Bits() == p.Addr.Bits() || prefix.Bits() == 32)
 }
 
@@ -230,7 +230,7 @@ func (p *port) inferPrefix(a netip.Addr) netip.Prefix {
 		return netip.PrefixFrom(a, 0)
 	}
 	bits := classBits(a)
-	if home := netip.PrefixFrom(p.Addr.Addr(), bits).Masked(); home.Contains(a) {
+	if network := netip.PrefixFrom(p.Addr.Addr(), bits).Masked(); network.Contains(a) {
 		bits = max(bits, p.Addr.Bits())
 	}
 	prefix := netip.PrefixFrom(a, bits)

@@ -18,9 +18,9 @@ type catching struct {
 	echo     bool // echo requests are accepted
 }
 
-func (c *catching) set(which *bool, on bool) {
-	c.past = c.past || *which
-	*which = on
+func (c *catching) set(flag *bool, on bool) {
+	c.past = c.past || *flag
+	*flag = on
 }
 
 // Catch makes the stack answer for every address. Up to limit SYNs that no listener accepts wait in

@@ -106,16 +106,16 @@ func (fw *forwarder) pass(
 	now clock.Time, i int, f *flow, h *ip.Header, b []byte, route *ip.Hop,
 ) {
 	out := &fw.ifs.list[route.Iface]
-	decided := flow{
+	entry := flow{
 		in: i, out: route.Iface, hop: route.Next, mtu: out.MTU,
 		lossy: fw.ifs.list[i].loss > 0 || out.loss > 0,
 	}
 	if fw.ifs.translators.count > 0 {
 		var cached bool
-		decided.nat, decided.inward, cached = fw.translated(i, route.Iface)
-		decided.inside = h.Dst
+		entry.nat, entry.inward, cached = fw.translated(i, route.Iface)
+		entry.inside = h.Dst
 		if !cached {
-			decided.mtu = 0
+			entry.mtu = 0
 		}
 		if !fw.rewrite(now, i, route.Iface, h, b) {
 			return
@@ -124,7 +124,7 @@ func (fw *forwarder) pass(
 	fw.icmp.stamp(now, h, b, out.addr)
 	ip.DecrementTTL(b)
 	fw.enqueue(route.Iface, route.Next, b)
-	*f = decided
+	*f = entry
 }
 
 // dropUnroutable drops a packet with no route, or a blackhole, unreachable or prohibit route.

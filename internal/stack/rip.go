@@ -170,8 +170,8 @@ func (rp *RIP) originate(now clock.Time, r ip.Route, up bool) {
 		return
 	}
 	var e rip.External
-	named := func(e rip.External) bool { return e.Prefix == r.Prefix }
-	switch i := slices.IndexFunc(rp.originated, named); {
+	samePrefix := func(e rip.External) bool { return e.Prefix == r.Prefix }
+	switch i := slices.IndexFunc(rp.originated, samePrefix); {
 	case i >= 0:
 		e = rp.originated[i]
 	case rp.redistribute != nil:
