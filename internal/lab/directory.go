@@ -68,7 +68,7 @@ func Lock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	locked, err := tryLock(f)
+	locked, err := files.TryLock(f)
 	if err == nil && !locked {
 		err = ErrBusy
 	}

@@ -2,10 +2,10 @@
 // results into a directory, prints them, compares them, and checks expectations.
 //
 // study.go has the experiment, pool.go the workers, sweep.go the whole run, index.go the run of a
-// single cell for job schedulers. directory.go has the directory of results, manifest.go its
-// description, lock_*.go its lock. summary.go computes the results, table.go prints them,
-// compare.go compares two directories. verdict.go checks the expectations against the runs,
-// verdict_cell.go evaluates their formulas, verdict_text.go formats the verdicts.
+// part for job schedulers. directory.go has the directory of results, manifest.go its description.
+// summary.go computes the results, table.go prints them, compare.go compares two directories.
+// verdict.go checks the expectations against the runs, verdict_cell.go evaluates their formulas,
+// verdict_text.go formats the verdicts.
 //
 // A run depends only on the plan and its seed, never on other runs. So runs may end in any order.
 // If a process is killed, another one completes the directory with the same results.

@@ -202,7 +202,7 @@ func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if lockFile(f) != nil {
+	if locked, err := files.TryLock(f); err != nil || !locked {
 		_ = f.Close()
 		return nil, fmt.Errorf("%s: %w%s", t.result.Path, control.ErrBusy,
 			t.host.underway.writer(t))

@@ -1,6 +1,6 @@
 //go:build unix
 
-package lab
+package files
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks an open file for this process. It returns false if another process has locked it.
-// The lock ends with the process. On file systems without locks it always returns true.
-func tryLock(f *os.File) (bool, error) {
+// TryLock locks an open file until it is closed. It returns false if another process, or another
+// open file of this process, holds the lock. On file systems without locks it always returns true.
+func TryLock(f *os.File) (bool, error) {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):

@@ -1,4 +1,4 @@
-package lab
+package files
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock locks an open file for this process. It returns false if another process has locked it.
-// The lock ends with the process. The locked byte is far beyond the file's content.
-func tryLock(f *os.File) (bool, error) {
+// TryLock locks an open file until it is closed. It returns false if another process, or another
+// open file of this process, holds the lock. The locked byte is far beyond most files' content.
+func TryLock(f *os.File) (bool, error) {
 	const far = 1 << 30
 	err := windows.LockFileEx(windows.Handle(f.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
