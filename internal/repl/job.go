@@ -132,13 +132,16 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	case errors.Is(err, context.Canceled):
 		err = errors.New("canceled")
 	}
-	verb, _ := cut(j.name)
-	switch {
-	case err == nil:
-	case strings.HasPrefix(err.Error(), verb):
-		err = &commandError{text: plainly(err), cause: err}
-	default:
-		err = &commandError{text: j.name + ": " + plainly(err), cause: err}
+	if err != nil {
+		text := plainly(err) + help(c, err)
+		switch verb, about := cut(j.name); {
+		case strings.HasPrefix(text, verb):
+		case strings.HasPrefix(text, about+": "): // the error names the file
+			text = verb + ": " + text
+		default:
+			text = j.name + ": " + text
+		}
+		err = &commandError{text: text, cause: err}
 	}
 	if needsJSON(ctx, err) {
 		err = s.env.documentFailure(c, false, err)
