@@ -233,7 +233,7 @@ func TestArmInRealTime(t *testing.T) {
 		Middle: []string{self, "middle"}, Programs: map[plan.Protocol]string{plan.QUIC: self},
 		Plan: emulation.Plan{Document: string(f.Resolved())},
 	}
-	require.Nil(t, emulation.Able(&cells[0].Experiment, o.Programs))
+	require.Nil(t, emulation.CheckReal(&cells[0].Experiment, o.Programs))
 	trial, record, err := o.Play(t.Context(), &cells[0], 0, true)
 	require.NoError(t, err)
 	require.True(t, trial.Finished, trial.Note)

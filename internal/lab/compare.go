@@ -224,7 +224,7 @@ func comparisonTable(list []Comparison, before, after string) *table.Table {
 			if v != nil {
 				text = " ± " + show(*v)
 			}
-			t.Columns[column].Reaches = append(t.Columns[column].Reaches, text)
+			t.Columns[column].Suffixes = append(t.Columns[column].Suffixes, text)
 		}
 		reach(3, c.BeforeReach)
 		reach(4, c.AfterReach)
@@ -234,7 +234,7 @@ func comparisonTable(list []Comparison, before, after string) *table.Table {
 		}
 		reach(5, half)
 		share, doubt := c.verdict()
-		t.Columns[7].Reaches = append(t.Columns[7].Reaches, doubt)
+		t.Columns[7].Suffixes = append(t.Columns[7].Suffixes, doubt)
 		t.Row(unless(set == lastCell, set), unless(set == lastCell && name == lastFlow, name),
 			string(c.Metric), show(*c.Before), show(*c.After),
 			fmt.Sprintf("%+.*f", decimals, scale.Of(*c.Change)), scale.Name, share,

@@ -21,12 +21,12 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 	both := make([]plan.Cell, 0, 2*len(s.Cells))
 	for i := range s.Cells {
 		c := s.Cells[i]
-		if err := emulation.Able(&c.Experiment, q.Processes.Programs); err != nil {
+		if err := emulation.CheckReal(&c.Experiment, q.Processes.Programs); err != nil {
 			return f.ErrorAt(&c, err.Flow, err.Key, err.What, err.Want)
 		}
 		c.Index = 2 * i
 		real := c
-		if emulation.VirtualToo(&c.Experiment) != nil {
+		if emulation.CheckVirtual(&c.Experiment) != nil {
 			c.Trials = 0
 		}
 		real.Index++
@@ -53,7 +53,7 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 
 func (s *Study) onlyVirtual(f *plan.File) error {
 	for i := range s.Cells {
-		if err := emulation.VirtualToo(&s.Cells[i].Experiment); err != nil {
+		if err := emulation.CheckVirtual(&s.Cells[i].Experiment); err != nil {
 			at := f.ErrorAt(&s.Cells[i], err.Flow, err.Key, err.What, err.Want)
 			return &kindError{at, ErrRealOnly}
 		}
@@ -187,7 +187,7 @@ func (r *Results) comparedSection(cell int, d *DrawOptions) (*figure.Section, er
 		if second, err = other.Record(at); err == nil {
 			return &figure.Section{
 				Title: first.Title + ", " + names[0] + " and " + names[1],
-				Plots: figure.Beside(first, second, names),
+				Plots: figure.CompareRuns(first, second, names),
 			}, nil
 		}
 	}

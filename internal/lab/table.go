@@ -255,10 +255,10 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, empty b
 			text, reach = f.text(&n, rows[i].Finished < rows[i].N)
 		}
 		c.Cells = append(c.Cells, text)
-		c.Reaches = append(c.Reaches, reach)
+		c.Suffixes = append(c.Suffixes, reach)
 	}
 	if f.each {
-		c.Point()
+		c.AlignPoints()
 	}
 	return c, empty
 }

@@ -15,7 +15,7 @@ import (
 func TestTrialsArePaired(t *testing.T) {
 	losses := func(c cell, seed uint64) (lost []int, crossed int) {
 		w, _ := c.world(t, seed)
-		// The link is that of the first router, or of the left host.
+		// The link leads away from the first router, or from the left host.
 		link := sim.End{Host: w.Hosts()[0]}.Out()
 		link.Watch(func(e *netem.Event) {
 			switch {

@@ -53,8 +53,8 @@ type train struct {
 
 // These are widths of parts of a ladder.
 const (
-	ladderLeast  = 72
-	ladderMost   = 132
+	minLadder    = 72
+	maxLadder    = 132
 	ladderTime   = 10  // for the time since the previous segment
 	ladderWide   = 110 // minimum width for the time of day and a wider margin
 	ladderClock  = 16
@@ -62,8 +62,8 @@ const (
 	ladderBroad  = 36
 )
 
-// trainGap is the maximum time between segments that are drawn as one. If no segment follows for
-// pause, a gap is drawn.
+// trainGap is the maximum time between segments that are drawn as one. A time of pause or more
+// without a segment is drawn as a gap.
 const (
 	trainGap = 2 * time.Millisecond
 	pause    = 150 * time.Millisecond
@@ -72,7 +72,7 @@ const (
 // NewLadder returns a ladder that passes its lines to put.
 func NewLadder(cfg LadderConfig, put func(string)) *Ladder {
 	cfg.Width = cmp.Or(cfg.Width, 80)
-	cfg.Width = min(max(cfg.Width, ladderLeast), ladderMost)
+	cfg.Width = min(max(cfg.Width, minLadder), maxLadder)
 	l := &Ladder{cfg: cfg, put: put, left: ladderTime, margin: ladderNarrow}
 	if l.wide() {
 		l.left, l.margin = l.left+ladderClock, ladderBroad

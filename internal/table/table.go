@@ -12,13 +12,13 @@ import (
 const Gap = 2
 
 // Column is a column with a head of two lines. Its cells are aligned to the left or to the right.
-// The reaches follow the cells. The zero value is empty and aligned to the right.
+// The suffixes follow the cells. The zero value is empty and aligned to the right.
 type Column struct {
-	Head    [2]string
-	Cells   []string
-	Reaches []string // text after each cell, such as the half-width of an interval; nil: no texts
-	Left    bool
-	Gap     int // number of blanks before the column; ignored for the first column
+	Head     [2]string
+	Cells    []string
+	Suffixes []string // text after each cell, such as the half-width of an interval; nil: no texts
+	Left     bool
+	Gap      int // number of blanks before the column; ignored for the first column
 }
 
 // Table is a number of columns with the same number of cells.
@@ -81,27 +81,27 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-func (c *Column) widths() (cell, reach int) {
+func (c *Column) widths() (cell, suffix int) {
 	for _, s := range c.Cells {
 		cell = max(cell, utf8.RuneCountInString(s))
 	}
-	for _, s := range c.Reaches {
-		reach = max(reach, utf8.RuneCountInString(s))
+	for _, s := range c.Suffixes {
+		suffix = max(suffix, utf8.RuneCountInString(s))
 	}
 	for _, s := range c.Head {
-		cell = max(cell, utf8.RuneCountInString(s)-reach)
+		cell = max(cell, utf8.RuneCountInString(s)-suffix)
 	}
-	return cell, reach
+	return cell, suffix
 }
 
 // Width returns the width of the column in characters, without its gap.
 func (c *Column) Width() int {
-	cell, reach := c.widths()
-	return cell + reach
+	cell, suffix := c.widths()
+	return cell + suffix
 }
 
-// Point aligns the decimal points of a column's numbers.
-func (c *Column) Point() {
+// AlignPoints aligns the decimal points of a column's numbers.
+func (c *Column) AlignPoints() {
 	wide := 0
 	behind := func(text string) int {
 		if at := strings.LastIndexByte(text, '.'); at >= 0 {
@@ -138,29 +138,29 @@ func (t *Table) Lines() []string {
 		var b strings.Builder
 		for i := range t.Columns {
 			c := &t.Columns[i]
-			cell, reach := c.widths()
+			cell, suffix := c.widths()
 			if i > 0 {
 				b.WriteString(strings.Repeat(" ", c.Gap))
 			}
-			b.WriteString(of(c, cell, reach))
+			b.WriteString(of(c, cell, suffix))
 		}
 		lines = append(lines, b.String())
 	}
 	for i := range 2 {
 		if t.headed(i) {
-			line(func(c *Column, cell, reach int) string {
-				return c.aligned(c.Head[i], cell+reach)
+			line(func(c *Column, cell, suffix int) string {
+				return c.aligned(c.Head[i], cell+suffix)
 			})
 		}
 	}
 	for i := range t.rows() {
-		line(func(c *Column, cell, reach int) string {
+		line(func(c *Column, cell, suffix int) string {
 			text := c.aligned(c.Cells[i], cell)
-			if c.Reaches == nil {
+			if c.Suffixes == nil {
 				return text
 			}
-			blanks := max(0, reach-utf8.RuneCountInString(c.Reaches[i]))
-			return text + c.Reaches[i] + strings.Repeat(" ", blanks)
+			blanks := max(0, suffix-utf8.RuneCountInString(c.Suffixes[i]))
+			return text + c.Suffixes[i] + strings.Repeat(" ", blanks)
 		})
 	}
 	return lines
@@ -191,10 +191,10 @@ func (t *Table) headed(i int) bool {
 
 // Text returns the cell of a row with the text after it.
 func (c *Column) Text(row int) string {
-	if c.Reaches == nil {
+	if c.Suffixes == nil {
 		return c.Cells[row]
 	}
-	return c.Cells[row] + c.Reaches[row]
+	return c.Cells[row] + c.Suffixes[row]
 }
 
 // aligned pads a text to a width.
@@ -242,10 +242,10 @@ func (t *Table) LaTeX(title, legend string) string {
 	b.WriteString("\\midrule\n")
 	for i := range t.rows() {
 		line(func(c *Column) string {
-			if c.Reaches == nil {
+			if c.Suffixes == nil {
 				return c.Cells[i]
 			}
-			return c.Cells[i] + " " + c.Reaches[i]
+			return c.Cells[i] + " " + c.Suffixes[i]
 		})
 	}
 	b.WriteString("\\bottomrule\n\\end{tabular}\n" + comment(legend))

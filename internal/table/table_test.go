@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestColumnsAreAlignedAtTheirSides(t *testing.T) {
+func TestAlignmentOfColumns(t *testing.T) {
 	got := New("<flow", "sent")
 	got.Row("reno", "7")
 	got.Row("µ", "1200")
@@ -15,16 +15,16 @@ func TestColumnsAreAlignedAtTheirSides(t *testing.T) {
 }
 
 // Texts after the cells start in the same column, and the heading spans both.
-func TestReachesBeginAtOnePlace(t *testing.T) {
+func TestSuffixesAreAligned(t *testing.T) {
 	got := &Table{Columns: []Column{{
 		Head: [2]string{"goodput", "Mbit/s"}, Cells: []string{"9.5", "10"},
-		Reaches: []string{" ± 0.25", ""},
+		Suffixes: []string{" ± 0.25", ""},
 	}}}
 	assert.Equal(t, "   goodput\n    Mbit/s\n9.5 ± 0.25\n 10\n", got.String())
 	assert.Contains(t, got.LaTeX("t", "l"), "9.5 $\\pm$ 0.25 \\\\\n10 \\\\\n")
 }
 
-func TestATableWithoutRowsIsEmpty(t *testing.T) {
+func TestTableWithoutRows(t *testing.T) {
 	assert.Empty(t, New("a", "b").String())
 	assert.Equal(t, "% title\n", New("a").LaTeX("title", "legend"))
 }

@@ -82,7 +82,7 @@ func TestFigureHasItsTexts(t *testing.T) {
 	}
 }
 
-func TestNamesOfRulesDoNotTouch(t *testing.T) {
+func TestNamesOfRulesDoNotOverlap(t *testing.T) {
 	var at []float64
 	for _, e := range elements(t, svgOf(t, sample())) {
 		if strings.HasPrefix(e.text, "BDP") {

@@ -142,8 +142,8 @@ func roundTrip(x *plan.Experiment) time.Duration {
 	return max(0, shortest)
 }
 
-// Kept reports whether the run was on time.
-func (t Timing) Kept() bool {
+// OnTime reports whether the run was on time.
+func (t Timing) OnTime() bool {
 	return t[result.SocketDrops] == 0 &&
 		t.within(result.LateP99, result.LateMax, result.LateLimit) &&
 		t.within(result.WakeP99, result.WakeMax, result.WakeLimit)
@@ -156,8 +156,8 @@ func (t Timing) within(p99, most, limit result.Metric) bool {
 
 // WorseThan reports whether a run was later than another one.
 func (t Timing) WorseThan(o Timing) bool {
-	if t.Kept() != o.Kept() {
-		return o.Kept()
+	if t.OnTime() != o.OnTime() {
+		return o.OnTime()
 	}
 	return max(t[result.LateP99], t[result.WakeP99]) > max(o[result.LateP99], o[result.WakeP99])
 }
@@ -166,7 +166,7 @@ func (t Timing) WorseThan(o Timing) bool {
 func (t Timing) String() string {
 	limit, wakeLimit := t[result.LateLimit], t[result.WakeLimit]
 	text := "kept time"
-	if !t.Kept() {
+	if !t.OnTime() {
 		text = "could not keep time"
 	}
 	text += fmt.Sprintf(": packets left up to %s late (p99 %s), hosts woke up to %s late (p99 %s)",

@@ -64,7 +64,7 @@ func TestTimingVerdict(t *testing.T) {
 		},
 		{Timing{result.SocketDrops: 3, limit: 1, wakeLimit: 1}, false, "socket buffers dropped 3 packets"},
 	} {
-		assert.Equal(t, row.kept, row.timing.Kept(), row.says)
+		assert.Equal(t, row.kept, row.timing.OnTime(), row.says)
 		assert.Contains(t, row.timing.String(), row.says)
 	}
 }

@@ -22,7 +22,7 @@ func (r *run) merge() (*result.Trial, *result.Record) {
 	}
 	timing := r.timing(t.Whole)
 	t.Clock = result.RealTime
-	if !timing.Kept() {
+	if !timing.OnTime() {
 		t.Clock = result.LateTime
 	}
 	for i := range r.cell.Flows {

@@ -66,21 +66,21 @@ func TestQUICInRealTime(t *testing.T) {
 	_, cells := options(t, text)
 	x := &cells[0].Experiment
 	require.NotNil(t, x.Flows[1].App.Objects)
-	bad := emulation.VirtualToo(x)
+	bad := emulation.CheckVirtual(x)
 	require.NotNil(t, bad)
 	assert.Equal(t, 1, bad.Flow)
 	assert.Equal(t, "protocol", bad.Key)
 	assert.ErrorContains(t, bad, "quic runs with --real only")
-	bad = emulation.Able(x, nil)
+	bad = emulation.CheckReal(x, nil)
 	require.NotNil(t, bad)
 	assert.Equal(t, 1, bad.Flow)
 	assert.ErrorContains(t, bad, "cd quic && go build -o ../bin/node-quic .")
-	assert.Nil(t, emulation.Able(x, map[plan.Protocol]string{plan.QUIC: "node-quic"}))
+	assert.Nil(t, emulation.CheckReal(x, map[plan.Protocol]string{plan.QUIC: "node-quic"}))
 
 	text = strings.Split(exchange, "flows:")[0] + "flows: [{protocol: rdt, rdt: {push: on}}]\n"
 	_, cells = options(t, text)
-	assert.Nil(t, emulation.VirtualToo(&cells[0].Experiment))
-	bad = emulation.Able(&cells[0].Experiment, nil)
+	assert.Nil(t, emulation.CheckVirtual(&cells[0].Experiment))
+	bad = emulation.CheckReal(&cells[0].Experiment, nil)
 	require.NotNil(t, bad)
 	assert.Equal(t, "rdt", bad.Key)
 }

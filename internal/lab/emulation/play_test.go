@@ -103,5 +103,5 @@ func TestRealRunHasTheMetricsOfAVirtualRun(t *testing.T) {
 		assert.NotEmpty(t, record.Links[i].Events)
 	}
 	assert.Positive(t, timing[result.LateLimit])
-	assert.Equal(t, timing.Kept(), got.Clock == result.RealTime)
+	assert.Equal(t, timing.OnTime(), got.Clock == result.RealTime)
 }

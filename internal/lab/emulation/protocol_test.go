@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The messages in docs/EXPERIMENTS.md are valid: all keys exist, and run accepts those of the
-// process.
+// The messages in docs/EXPERIMENTS.md are valid: all keys exist, and run accepts the messages of
+// the process.
 func TestMessagesInTheManual(t *testing.T) {
 	manual, err := os.ReadFile("../../../docs/EXPERIMENTS.md")
 	require.NoError(t, err)

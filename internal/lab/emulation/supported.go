@@ -12,11 +12,11 @@ const MaxFlows = 64
 // QUICProgram is the name of the program for QUIC. It is in a separate module: quic/.
 const QUICProgram = "node-quic"
 
-// VirtualToo returns an error if an experiment cannot be run in virtual time.
-func VirtualToo(x *plan.Experiment) *UnableError {
+// CheckVirtual returns an error if an experiment cannot be run in virtual time.
+func CheckVirtual(x *plan.Experiment) *UnsupportedError {
 	for i := range x.Flows {
 		if x.Flows[i].Protocol == plan.QUIC {
-			return &UnableError{
+			return &UnsupportedError{
 				Flow: i, Key: "protocol",
 				What: "quic runs with --real only: it has goroutines and its own clock",
 				Want: "--real, or protocol: rdt or tcp",
@@ -26,8 +26,8 @@ func VirtualToo(x *plan.Experiment) *UnableError {
 	return nil
 }
 
-// UnableError says why an experiment cannot be run in real time.
-type UnableError struct {
+// UnsupportedError says why an experiment cannot be run in virtual or in real time.
+type UnsupportedError struct {
 	// Flow is the flow with the error; -1: the whole experiment. Key is the key with the error.
 	Flow int
 	Key  string
@@ -35,27 +35,27 @@ type UnableError struct {
 	What, Want string
 }
 
-func (u *UnableError) Error() string { return u.What + "; " + u.Want }
+func (u *UnsupportedError) Error() string { return u.What + "; " + u.Want }
 
-// Able returns an error if an experiment cannot be run in real time. programs are implementations
-// of additional protocols.
-func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
+// CheckReal returns an error if an experiment cannot be run in real time. programs are
+// implementations of additional protocols.
+func CheckReal(x *plan.Experiment, programs map[plan.Protocol]string) *UnsupportedError {
 	if n := len(x.Flows); n > MaxFlows {
-		return &UnableError{
+		return &UnsupportedError{
 			Flow: -1, Key: "flows",
 			What: fmt.Sprintf("%d flows cannot run in real time: each needs two processes", n),
 			Want: fmt.Sprintf("%d flows at most, or no --real", MaxFlows),
 		}
 	}
 	if x.Path.IPv6 {
-		return &UnableError{
+		return &UnsupportedError{
 			Flow: -1, Key: "family", What: "IPv6 runs in virtual time only",
 			Want: "family: 4, or no --real",
 		}
 	}
 	for i := range x.Flows {
 		f := &x.Flows[i]
-		u := &UnableError{Flow: i, Want: "another flow, or no --real"}
+		u := &UnsupportedError{Flow: i, Want: "another flow, or no --real"}
 		switch app := &f.App; {
 		case programs[f.Protocol] != "":
 			continue

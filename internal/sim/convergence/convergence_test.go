@@ -143,12 +143,12 @@ func countsToInfinity(t *testing.T, dialect string) {
 			highest = max(highest, s.Cost)
 		}
 	}
-	assert.GreaterOrEqual(t, highest, 13, "the count went on")
+	assert.GreaterOrEqual(t, highest, 13, "the routers count up")
 	d, err := dialectOf(dialect)
 	require.NoError(t, err)
 	timers := rip.Timers{}.WithDefaults(d)
 	limit := timers.Periodic + rip.Infinity*max(timers.TriggerMax, 0)
-	assert.Less(t, o.Count.Over, limit, "triggered updates speed up the count")
+	assert.Less(t, o.Count.Over, limit, "triggered updates shorten the count")
 	last := o.Count.Steps[len(o.Count.Steps)-1]
 	assert.Equal(t, rip.Infinity, last.Cost)
 }

@@ -52,7 +52,7 @@ type Burst struct {
 }
 
 // AttachBurst makes a host send a burst to another, at the address and UDP port at, as soon as they
-// have a connection. Errors are those of Attach.
+// have a connection. It returns the errors of AttachEcho.
 func AttachBurst(from, to *sim.Host, at netip.AddrPort, cfg BurstConfig) (*Burst, error) {
 	cfg.Packets = cmp.Or(cfg.Packets, burstPackets)
 	cfg.RCP.Tick = cmp.Or(cfg.RCP.Tick, defaultTick)

@@ -46,7 +46,7 @@ func trials(few, many int) int {
 
 // Every packet is repeated each tick until it has arrived, 1/(1-p) times, and then until an
 // acknowledgment of it has arrived, p/(1-p) times more. So N(1+p)/(1-p) packets are sent, and one
-// ACK per tick. At any loss rate, the duration is that of a thousand pauses.
+// ACK per tick. At any loss rate, the run takes as long as a thousand pauses.
 func TestFenceSendsTheClosedForm(t *testing.T) {
 	for _, p := range []float64{0, .1, .2, .3, .4, .5, .6} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {

@@ -24,9 +24,9 @@ type peer struct {
 	bytes           uint64 // number of payload bytes in the segments up to contiguous
 }
 
-// arrive records a segment. It returns the record to acknowledge, which is that of the highest
-// segment received without a gap before it. It returns false if no acknowledgment is sent. The
-// first segment to arrive starts the sequence, whatever its number.
+// arrive records a segment. It returns the record to acknowledge: the record of the highest segment
+// without a gap before it. It returns false if no acknowledgment is sent. The first segment to
+// arrive starts the sequence, whatever its number.
 func (p *peer) arrive(a Ack) (Ack, bool) {
 	switch {
 	case !p.begun:

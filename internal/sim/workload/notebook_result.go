@@ -9,7 +9,7 @@ type NotebookResult struct {
 	// Throughput is 80 bytes per second for each new acknowledgment: the document counts 80 bytes
 	// for each segment, whatever its size.
 	Throughput float64
-	// MeanRTT is the mean of the sender's measurements. Their send times are those that the
+	// MeanRTT is the mean of the sender's measurements. They begin at the send times that the
 	// receiver stored.
 	MeanRTT time.Duration
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Strategy is the document's sender strategy: it decides which segment to send and when, and
-// handles acknowledgments. Times are those of Python's time.time(): seconds since 1970.
+// handles acknowledgments. Times are in seconds since 1970, like Python's time.time().
 type Strategy interface {
 	// NextPacket returns the packet to send now, or false if there is none.
 	NextPacket(now float64) (Packet, bool)

@@ -31,7 +31,7 @@ type ObjectsResult struct {
 	// Timeouts counts packets of RDT that timed out, or timeouts of TCP. Recoveries counts early
 	// retransmissions of RDT, or fast recoveries of TCP.
 	Timeouts, Recoveries uint64
-	// Damaged counts packets that failed RDT's own checksum. Overflowed counts those that a full
+	// Damaged counts packets that failed RDT's own checksum. Overflowed counts packets that a full
 	// socket buffer dropped.
 	Damaged, Overflowed uint64
 }

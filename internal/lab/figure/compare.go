@@ -13,9 +13,9 @@ const (
 	realTint    = -0.55
 )
 
-// Beside returns figures that compare two runs of one experiment, such as one in virtual time and
-// one in real time. Each figure shows the curves of both. names describes the two runs.
-func Beside(virtual, live *result.Record, names [2]string) []Plot {
+// CompareRuns returns figures that compare two runs of one experiment, such as one in virtual time
+// and one in real time. Each figure shows the curves of both. names describes the two runs.
+func CompareRuns(virtual, live *result.Record, names [2]string) []Plot {
 	p := newPair(virtual, live)
 	p.names = names
 	var plots []Plot
