@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/capture"
 )
 
-// talk follows a connection between 10.0.0.1:33000 (left) and 10.1.0.2:80.
-type talk struct {
+// connection follows a connection between 10.0.0.1:33000 (left) and 10.1.0.2:80.
+type connection struct {
 	t *testing.T
 	f capture.Follower
 }
@@ -24,8 +24,8 @@ const (
 	rightISS = 500
 )
 
-// see returns the next segment, with relative numbers.
-func (k *talk) see(sent, lost bool, l layers.TCP, n int) capture.Segment {
+// next returns the next segment, with relative numbers.
+func (k *connection) next(sent, lost bool, l layers.TCP, n int) capture.Segment {
 	k.t.Helper()
 	h := header(6)
 	l.SrcPort, l.DstPort = 33000, 80
@@ -45,11 +45,14 @@ func (k *talk) see(sent, lost bool, l layers.TCP, n int) capture.Segment {
 	return s
 }
 
-func (k *talk) left(l layers.TCP, n int) capture.Segment  { return k.see(true, false, l, n) }
-func (k *talk) right(l layers.TCP, n int) capture.Segment { return k.see(false, false, l, n) }
+func (k *connection) left(l layers.TCP, n int) capture.Segment { return k.next(true, false, l, n) }
+func (k *connection) right(l layers.TCP, n int) capture.Segment {
+	return k.next(false, false, l,
+		n)
+}
 
 // open sends a handshake with window scaling.
-func (k *talk) open() {
+func (k *connection) open() {
 	k.t.Helper()
 	k.left(layers.TCP{SYN: true, Window: 65535, Options: options()}, 0)
 	k.right(layers.TCP{SYN: true, ACK: true, Ack: 1, Window: 65535, Options: options()}, 0)
@@ -59,7 +62,7 @@ func (k *talk) open() {
 func marks(s capture.Segment) string { return strings.Join(s.Marks.Names(), ", ") }
 
 func TestFollowHandshake(t *testing.T) {
-	k := talk{t: t}
+	k := connection{t: t}
 	s := k.left(layers.TCP{SYN: true, Window: 65535, Options: options()}, 0)
 	assert.Equal(t, capture.Segment{
 		Flags: "S", Window: 65535, MSS: 1360, Scale: 7, TSVal: 7, SACK: s.SACK,
@@ -71,7 +74,7 @@ func TestFollowHandshake(t *testing.T) {
 	s = k.left(layers.TCP{ACK: true, Seq: 1, Ack: 1, Window: 512}, 0)
 	assert.Equal(t, 512, s.Window, "RFC 7323 §2.2: the second SYN had no window scale option")
 
-	k = talk{t: t}
+	k = connection{t: t}
 	k.open()
 	s = k.left(layers.TCP{ACK: true, Seq: 1, Ack: 1, Window: 512}, 1000)
 	assert.Equal(t, []any{".", uint64(1), uint64(1), 1000, 512 << 7, ""},
@@ -81,7 +84,7 @@ func TestFollowHandshake(t *testing.T) {
 
 // TestMarks checks the marks of a connection whose sequence numbers wrap after the first segments.
 func TestMarks(t *testing.T) {
-	k := talk{t: t}
+	k := connection{t: t}
 	k.open()
 	win := uint16(512)
 	data := func(seq uint32, n int) string {
@@ -127,8 +130,10 @@ func TestMarks(t *testing.T) {
 
 	// A segment that the left end drops when sending counts as sent. A segment that it drops on
 	// arrival does not count.
-	assert.Empty(t, marks(k.see(true, false, layers.TCP{ACK: true, Seq: 4001, Ack: 1, Window: 9}, 100)))
-	assert.Empty(t, marks(k.see(false, true, layers.TCP{ACK: true, Seq: 1, Ack: 4001, Window: win}, 500)))
+	assert.Empty(t, marks(k.next(true, false, layers.TCP{ACK: true, Seq: 4001, Ack: 1, Window: 9},
+		100)))
+	assert.Empty(t, marks(k.next(false, true, layers.TCP{ACK: true, Seq: 1, Ack: 4001, Window: win},
+		500)))
 	assert.Equal(t, "gap", marks(k.right(layers.TCP{ACK: true, Seq: 501, Ack: 4001, Window: win}, 500)))
 	assert.Equal(t, "fills a gap",
 		marks(k.right(layers.TCP{ACK: true, Seq: 1, Ack: 4001, Window: win}, 500)))
@@ -142,7 +147,7 @@ func TestMarks(t *testing.T) {
 }
 
 func TestFollowToTheEnd(t *testing.T) {
-	k := talk{t: t}
+	k := connection{t: t}
 	k.open()
 	k.left(layers.TCP{ACK: true, FIN: true, Seq: 1, Ack: 1}, 10)
 	k.right(layers.TCP{ACK: true, Seq: 1, Ack: 12}, 0)
@@ -151,9 +156,9 @@ func TestFollowToTheEnd(t *testing.T) {
 	k.left(layers.TCP{ACK: true, Seq: 12, Ack: 2}, 0)
 	assert.True(t, k.f.Over())
 
-	k = talk{t: t}
+	k = connection{t: t}
 	k.open()
-	k.see(false, true, layers.TCP{RST: true, Seq: 1}, 0)
+	k.next(false, true, layers.TCP{RST: true, Seq: 1}, 0)
 	assert.False(t, k.f.Over(), "the segment was dropped")
 	k.right(layers.TCP{RST: true, Seq: 1}, 0)
 	assert.True(t, k.f.Over())
@@ -161,7 +166,7 @@ func TestFollowToTheEnd(t *testing.T) {
 
 // TestFollowFromTheMiddle checks that the first segment seen has number 1.
 func TestFollowFromTheMiddle(t *testing.T) {
-	k := talk{t: t}
+	k := connection{t: t}
 	s := k.left(layers.TCP{ACK: true, Seq: 70000, Ack: 90000, Window: 9}, 100)
 	assert.Equal(t, []any{uint64(1), uint64(1), ""}, []any{s.Seq, s.Ack, marks(s)})
 	s = k.right(layers.TCP{ACK: true, Seq: 90000, Ack: 70100, Window: 9}, 10)

@@ -16,8 +16,8 @@ func exchangePair(t *testing.T, mode Offload) (a, b *UDP) {
 	var x Exchange
 	a = open(t, Config{Offload: mode, Exchange: &x, Interfaces: []Interface{{Name: "if3", ID: 3}}})
 	b = open(t, Config{Offload: mode, Exchange: &x, Interfaces: []Interface{{Name: "if5", ID: 5}}})
-	meet(a, 3, addrB, b.Info().Local)
-	meet(b, 5, addrA, a.Info().Local)
+	addNeighbor(a, 3, addrB, b.Info().Local)
+	addNeighbor(b, 5, addrA, a.Info().Local)
 	return a, b
 }
 
@@ -27,8 +27,8 @@ func TestExchange(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := exchangePair(t, mode)
 		c := openOne(t, mode, 7)
-		meet(a, 3, addrC, c.Info().Local)
-		meet(c, 7, addrA, a.Info().Local)
+		addNeighbor(a, 3, addrC, c.Info().Local)
+		addNeighbor(c, 7, addrA, a.Info().Local)
 		r := rand.New(rand.NewPCG(1, 2))
 		var batch []buffer.Train
 		want := map[[4]byte][][]byte{}

@@ -59,9 +59,9 @@ func openOne(tb testing.TB, mode Offload, id int) *UDP {
 	})
 }
 
-// meet adds a neighbor to an open device. The system chooses the ports, so a test can do this only
-// after opening both devices.
-func meet(d *UDP, id int, addr [4]byte, at netip.AddrPort) {
+// addNeighbor adds a neighbor to an open device. The system chooses the ports, so a test can do
+// this only after opening both devices.
+func addNeighbor(d *UDP, id int, addr [4]byte, at netip.AddrPort) {
 	f := d.table.at(id)
 	n := &neighbor{
 		Neighbor: Neighbor{Addr: netip.AddrFrom4(addr), Host: at.Addr().String(), Port: at.Port()}, on: f,
@@ -83,8 +83,8 @@ func pairAt(tb testing.TB, mode Offload, hostA, hostB string) (a, b *UDP) {
 	tb.Helper()
 	a = open(tb, Config{Offload: mode, Host: hostA, Interfaces: []Interface{{Name: "if3", ID: 3}}})
 	b = open(tb, Config{Offload: mode, Host: hostB, Interfaces: []Interface{{Name: "if5", ID: 5}}})
-	meet(a, 3, addrB, b.Info().Local)
-	meet(b, 5, addrA, a.Info().Local)
+	addNeighbor(a, 3, addrB, b.Info().Local)
+	addNeighbor(b, 5, addrA, a.Info().Local)
 	return a, b
 }
 
@@ -181,9 +181,9 @@ func receive(tb testing.TB, d Device, want int) []received {
 	return got
 }
 
-// nothing reads once and expects no packet. The caller must have received a later packet, so any
-// earlier one would have arrived.
-func nothing(tb testing.TB, d Device) {
+// expectNothing reads once and expects no packet. The caller must have received a later packet, so
+// any earlier one would have arrived.
+func expectNothing(tb testing.TB, d Device) {
 	tb.Helper()
 	_, err := d.ReadBatch(make([]buffer.Frame, 4))
 	require.ErrorIs(tb, err, ErrWouldBlock)

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// oldNode opens one socket for interfaces 0, 1, …, whose addresses are 10.0.i.self.
-func oldNode(tb testing.TB, mode Offload, links int, self byte) *UDP {
+// openShared opens one socket for interfaces 0, 1, …, whose addresses are 10.0.i.self.
+func openShared(tb testing.TB, mode Offload, links int, self byte) *UDP {
 	tb.Helper()
 	cfg := Config{Offload: mode}
 	for i := range links {
@@ -46,12 +46,12 @@ func trainOf(iface int, hop [4]byte, packets ...[]byte) buffer.Train {
 // address identifies the link.
 func TestSharedSocket(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
-		hub := oldNode(t, mode, 3, 1)
+		hub := openShared(t, mode, 3, 1)
 		var peers []*UDP
 		for i := range 3 {
-			p := oldNode(t, mode, 1, 2)
-			meet(hub, i, [4]byte{10, 0, byte(i), 2}, p.Info().Local)
-			meet(p, 0, [4]byte{10, 0, byte(i), 1}, hub.Info().Local)
+			p := openShared(t, mode, 1, 2)
+			addNeighbor(hub, i, [4]byte{10, 0, byte(i), 2}, p.Info().Local)
+			addNeighbor(p, 0, [4]byte{10, 0, byte(i), 1}, hub.Info().Local)
 			peers = append(peers, p)
 		}
 		r := rand.New(rand.NewPCG(12, 1))
@@ -78,10 +78,10 @@ func TestSharedSocket(t *testing.T) {
 // datagram train.
 func TestTwoLinksToOnePeer(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
-		a, b := oldNode(t, mode, 2, 1), oldNode(t, mode, 2, 2)
+		a, b := openShared(t, mode, 2, 1), openShared(t, mode, 2, 2)
 		for i := range 2 {
-			meet(a, i, [4]byte{10, 0, byte(i), 2}, b.Info().Local)
-			meet(b, i, [4]byte{10, 0, byte(i), 1}, a.Info().Local)
+			addNeighbor(a, i, [4]byte{10, 0, byte(i), 2}, b.Info().Local)
+			addNeighbor(b, i, [4]byte{10, 0, byte(i), 1}, a.Info().Local)
 		}
 		far := [4]byte{10, 9, 9, 9}
 		local := func(link, node byte) [4]byte { return [4]byte{10, 0, link, node} }
@@ -126,7 +126,7 @@ func FuzzDeliver(f *testing.F) {
 			{ID: 0, Local: netip.AddrFrom4([4]byte{10, 0, 0, 2})}, {ID: 1, Local: netip.AddrFrom4([4]byte{10, 0, 1, 2})},
 		}}.withDefaults(), &limitedSocket{}, -1)
 		for i := range 2 {
-			meet(d, i, [4]byte{10, 0, byte(i), 1}, fromA)
+			addNeighbor(d, i, [4]byte{10, 0, byte(i), 1}, fromA)
 		}
 		d.lent = []datagram{{data, size, addressOf(fromA), false}}
 		frames := make([]buffer.Frame, 1)

@@ -415,8 +415,8 @@ func TestTUNOpenErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "MTU 1279: must be at least 1280 for IPv6")
 }
 
-// become changes only this thread to an ordinary user without privileges.
-func become(t *testing.T, user int) {
+// becomeUser changes only this thread to an ordinary user without privileges.
+func becomeUser(t *testing.T, user int) {
 	t.Helper()
 	_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(user), uintptr(user), uintptr(user))
 	require.Zero(t, errno)
@@ -470,7 +470,7 @@ func TestTUNPermissionErrors(t *testing.T) {
 		"is missing: a container needs --cap-add NET_ADMIN --device /dev/net/tun)")
 	require.NoError(t, unix.Capset(&header, &all[0]))
 
-	become(t, nobody)
+	becomeUser(t, nobody)
 	if _, err := OpenTUN(cfg); !errors.Is(err, unix.EPERM) { // some systems let every user open it
 		assert.EqualError(t, err, "link: interface tun0: tun:tide0: open /dev/net/tun: permission denied "+
 			"(allow all users to open it: sudo chmod 666 /dev/net/tun (opening it gives no access "+

@@ -62,8 +62,8 @@ func TestKernelQueueOverflow(t *testing.T) {
 			b := open(t, Config{
 				Offload: mode, RecvBuffer: 1 << 16, Interfaces: []Interface{{Name: "if0"}},
 			})
-			meet(a, 0, addrB, b.Info().Local)
-			meet(b, 0, addrA, a.Info().Local)
+			addNeighbor(a, 0, addrB, b.Info().Local)
+			addNeighbor(b, 0, addrA, a.Info().Local)
 			r := rand.New(rand.NewPCG(17, 1))
 			const packets = 40 * 20
 			for range 20 {
@@ -92,8 +92,8 @@ func TestSmallSendBuffer(t *testing.T) {
 		SendBuffer: 1, Interfaces: []Interface{{Name: "if0"}}, Offload: OffloadGSO,
 	})
 	b := openOne(t, OffloadGSO, 5)
-	meet(a, 0, addrB, b.Info().Local)
-	meet(b, 5, addrA, a.Info().Local)
+	addNeighbor(a, 0, addrB, b.Info().Local)
+	addNeighbor(b, 5, addrA, a.Info().Local)
 	tr := train(rand.New(rand.NewPCG(18, 1)), 0, addrB, equal(40, 1400, 0)...)
 	write(t, a, tr, tr, tr)
 	assert.Equal(t, wrap(5, packetsOf(tr, tr, tr)), receive(t, b, 120))

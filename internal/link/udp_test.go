@@ -70,8 +70,8 @@ func TestBatchOfManyDestinations(t *testing.T) {
 		var spokes []*UDP
 		for _, hop := range hops {
 			s := openOne(t, mode, 9)
-			meet(hub, 0, hop, s.Info().Local)
-			meet(s, 9, [4]byte{10, 0, 0, 99}, hub.Info().Local)
+			addNeighbor(hub, 0, hop, s.Info().Local)
+			addNeighbor(s, 9, [4]byte{10, 0, 0, 99}, hub.Info().Local)
 			spokes = append(spokes, s)
 		}
 		r := rand.New(rand.NewPCG(2, 2))
@@ -97,7 +97,7 @@ func TestForeignSenders(t *testing.T) {
 		d := openOne(t, mode, 0)
 		friend, at := foreignSocket(t)
 		other, _ := foreignSocket(t)
-		meet(d, 0, addrB, at)
+		addNeighbor(d, 0, addrB, at)
 		to := net.UDPAddrFromAddrPort(d.Info().Local)
 		last := []byte("the last one")
 		send := func(c *net.UDPConn, p []byte) {
@@ -130,7 +130,7 @@ func TestPlainPeerReceivesDatagrams(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		d := openOne(t, mode, 0)
 		peer, at := foreignSocket(t)
-		meet(d, 0, addrB, at)
+		addNeighbor(d, 0, addrB, at)
 		tr := train(rand.New(rand.NewPCG(3, 3)), 0, addrB, equal(30, 1400, 77)...)
 		write(t, d, tr)
 		buf := make([]byte, maxDatagram)
@@ -146,7 +146,7 @@ func TestPlainPeerReceivesDatagrams(t *testing.T) {
 func TestTrainsWithoutANeighbor(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := pair(t, mode)
-		meet(a, 3, addrC, b.Info().Local)
+		addNeighbor(a, 3, addrC, b.Info().Local)
 		// This neighbor's name has no address.
 		a.table.at(3).hops[netip.AddrFrom4(addrC)].to = address{}
 		r := rand.New(rand.NewPCG(5, 5))
@@ -171,11 +171,11 @@ func TestAbsentPeer(t *testing.T) {
 		a := openOne(t, mode, 0)
 		gone, at := foreignSocket(t)
 		require.NoError(t, gone.Close())
-		meet(a, 0, addrB, at)
+		addNeighbor(a, 0, addrB, at)
 		r := rand.New(rand.NewPCG(6, 6))
 		for range 20 {
 			write(t, a, train(r, 0, addrB, equal(3, 1400, 1)...))
-			nothing(t, a)
+			expectNothing(t, a)
 		}
 		assert.EqualValues(t, 80, a.Counters(0).TxPackets)
 	})
@@ -299,8 +299,8 @@ func TestOneSocketForBothFamilies(t *testing.T) {
 		hops := [][4]byte{addrA, addrB}
 		for i, host := range []string{"127.0.0.1", "::1"} {
 			s := open(t, Config{Offload: mode, Host: host, Interfaces: []Interface{{Name: "if9", ID: 9}}})
-			meet(hub, 0, hops[i], s.Info().Local)
-			meet(s, 9, addrC, netip.AddrPortFrom(netip.MustParseAddr(host), port))
+			addNeighbor(hub, 0, hops[i], s.Info().Local)
+			addNeighbor(s, 9, addrC, netip.AddrPortFrom(netip.MustParseAddr(host), port))
 			tr := train(rand.New(rand.NewPCG(19, 1)), 0, hops[i], equal(20, 1400, 5)...)
 			write(t, hub, tr)
 			assert.Equal(t, wrap(9, packetsOf(tr)), receive(t, s, 21))

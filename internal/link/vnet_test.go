@@ -224,8 +224,8 @@ func TestVnetRejectsInvalidHeaders(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// cutUp returns a packet in pieces, as the protocol engines make them.
-func cutUp(r *rand.Rand, b []byte, headers int) [][]byte {
+// splitPieces returns a packet in pieces, as the protocol engines make them.
+func splitPieces(r *rand.Rand, b []byte, headers int) [][]byte {
 	if r.IntN(2) == 0 {
 		return [][]byte{b}
 	}
@@ -284,7 +284,7 @@ func TestVnetJoinReversesSplit(t *testing.T) {
 		want := splitAll(t, h, b)
 		var packets [][][]byte
 		for _, p := range want {
-			packets = append(packets, cutUp(r, p, headers))
+			packets = append(packets, splitPieces(r, p, headers))
 		}
 		hs, bodies := joinAll(&joiner{udp: true}, packets)
 		require.Len(t, hs, 1, "round %d", round)

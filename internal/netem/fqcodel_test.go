@@ -24,8 +24,8 @@ func serve(r *rig, now clock.Time, bytes int) map[byte]int {
 	return had
 }
 
-// apart returns ports whose flows have separate queues.
-func apart(r *rig, n int) (ports []byte) {
+// separatePorts returns ports whose flows have separate queues.
+func separatePorts(r *rig, n int) (ports []byte) {
 	q := r.Queue.(*fqCoDel)
 	taken := map[uint64]bool{}
 	for port := byte(1); len(ports) < n; port++ {
@@ -43,7 +43,7 @@ func apart(r *rig, n int) (ports []byte) {
 // most a quantum and a packet.
 func TestFQCoDelSharesBytes(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
-	ports := apart(r, 4)
+	ports := separatePorts(r, 4)
 	sizes := map[byte]int{ports[0]: 1500, ports[1]: 500, ports[2]: 64, ports[3]: 1111}
 	for _, port := range ports {
 		for k := 0; k < 400_000; k += sizes[port] {
@@ -64,12 +64,12 @@ func TestFQCoDelSharesBytes(t *testing.T) {
 	// A flow with twice as many packets does not get twice the share.
 	_, bytes := r.Len()
 	assert.Equal(t, 400_000*4, bytes+total[ports[0]]+total[ports[1]]+total[ports[2]]+total[ports[3]]-
-		rounding(sizes))
+		excess(sizes))
 	assert.Empty(t, r.drops)
 }
 
-// rounding returns by how many bytes each flow exceeded 400,000.
-func rounding(sizes map[byte]int) (n int) {
+// excess returns by how many bytes each flow exceeded 400,000.
+func excess(sizes map[byte]int) (n int) {
 	for _, size := range sizes {
 		n += (400_000+size-1)/size*size - 400_000
 	}
@@ -80,7 +80,7 @@ func rounding(sizes map[byte]int) (n int) {
 // packet that is being sent. A flow that keeps sending gets only its share.
 func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
-	ports := apart(r, 12)
+	ports := separatePorts(r, 12)
 	for range 100 {
 		for _, bulk := range ports[:10] {
 			r.offer(1, flow(bulk, 0, 1500))
@@ -107,7 +107,7 @@ func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 // leaves.
 func TestFQCoDelStarvesNoFlow(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
-	ports := apart(r, 3)
+	ports := separatePorts(r, 3)
 	for range 500 {
 		r.offer(1, flow(ports[2], 0, 1500))
 	}
@@ -130,7 +130,7 @@ func TestFQCoDelStarvesNoFlow(t *testing.T) {
 // RFC 8290 §3, §4.2: with a quantum of one packet, flows alternate packet by packet.
 func TestFQCoDelAlternates(t *testing.T) {
 	r := newRig(t, FQCoDel{Quantum: 1500}, 8e6)
-	ports := apart(r, 2)
+	ports := separatePorts(r, 2)
 	for range 20 {
 		r.offer(1, flow(ports[0], 0, 1500))
 		r.offer(1, flow(ports[1], 0, 1500))
@@ -144,7 +144,7 @@ func TestFQCoDelAlternates(t *testing.T) {
 // left.
 func TestFQCoDelCreditIsReset(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
-	ports := apart(r, 2)
+	ports := separatePorts(r, 2)
 	for range 50 {
 		r.offer(1, flow(ports[0], 0, 1400))
 	}
@@ -162,7 +162,7 @@ func TestFQCoDelCreditIsReset(t *testing.T) {
 func TestFQCoDelDropsFromTheLongest(t *testing.T) {
 	for name, d := range map[string]FQCoDel{"packets": {Packets: 101}, "bytes": {Bytes: 45_064}} {
 		r := newRig(t, d, 8e6)
-		ports := apart(r, 2)
+		ports := separatePorts(r, 2)
 		for range 45 { // flow 2 has fewer packets, but more bytes
 			r.offer(1, flow(ports[0], 0, 1000))
 		}
@@ -201,7 +201,7 @@ func TestFQCoDelWithOneQueueIsCoDel(t *testing.T) {
 // the ratio 1 to 4, get equal shares. Each queue's wait is CoDel's.
 func TestFQCoDelIsFair(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
-	ports := apart(r, 4)
+	ports := separatePorts(r, 4)
 	had := map[byte]float64{}
 	free := clock.Time(1)
 	for tick := range 60_000 {

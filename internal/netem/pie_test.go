@@ -91,8 +91,8 @@ func TestPIEAllowsABurst(t *testing.T) {
 	}
 }
 
-// atWork returns a PIE queue with a given drop probability and wait.
-func atWork(t *testing.T, c PIE, prob float64, wait time.Duration) (*rig, *pie) {
+// pieWith returns a PIE queue with a given drop probability and wait.
+func pieWith(t *testing.T, c PIE, prob float64, wait time.Duration) (*rig, *pie) {
 	t.Helper()
 	c.Packets = 1 << 20
 	r := newRig(t, c, 8e6)
@@ -108,7 +108,7 @@ func atWork(t *testing.T, c PIE, prob float64, wait time.Duration) (*rig, *pie) 
 // 0.85, and always at 8.5. In between it drops each packet with the probability.
 func TestPIESpacesDrops(t *testing.T) {
 	const prob, n = 0.1, 100_000
-	r, _ := atWork(t, PIE{}, prob, 20*milli)
+	r, _ := pieWith(t, PIE{}, prob, 20*milli)
 	for range n {
 		r.put(1, 1000)
 	}
@@ -141,7 +141,7 @@ func TestPIEKeepsShortQueues(t *testing.T) {
 		{0.2, 7 * milli, 10, true},
 		{0, time.Second, 10, false},
 	} {
-		r, _ := atWork(t, PIE{}, c.prob, c.wait)
+		r, _ := pieWith(t, PIE{}, c.prob, c.wait)
 		for n, _ := r.Len(); n > c.queued; n, _ = r.Len() {
 			r.tagOf(1)
 		}
@@ -165,7 +165,7 @@ func TestPIEMarks(t *testing.T) {
 		ecn  byte
 		mark bool
 	}{{0.09, 2, true}, {0.09, 0, false}, {0.1, 2, false}} {
-		r, _ := atWork(t, PIE{ECN: true}, c.prob, 20*milli)
+		r, _ := pieWith(t, PIE{ECN: true}, c.prob, 20*milli)
 		for range 1000 {
 			r.offer(1, flow(1, c.ecn, 1000))
 		}
@@ -197,7 +197,7 @@ func TestPIEUpdate(t *testing.T) {
 		{0.99, 15 * milli, time.Second, 1},
 		{0.001, 50 * milli, 0, 0},
 	} {
-		_, q := atWork(t, PIE{Timestamps: true}, c.prob, c.before)
+		_, q := pieWith(t, PIE{Timestamps: true}, c.prob, c.before)
 		if q.sojourn = c.wait; c.wait == 0 {
 			for q.ring.n > 0 {
 				q.ring.pop()
@@ -251,7 +251,7 @@ func TestPIEMeasuresNoIdleTime(t *testing.T) {
 
 // RFC 8033 §5.4: the sum of the probabilities is cleared when the probability becomes zero.
 func TestPIEClearsItsSum(t *testing.T) {
-	r, q := atWork(t, PIE{}, 0.1, 20*milli)
+	r, q := pieWith(t, PIE{}, 0.1, 20*milli)
 	q.accumulated = 8.4
 	q.dropProb = 0
 	r.put(1, 1000)
@@ -264,8 +264,8 @@ func TestPIEClearsItsSum(t *testing.T) {
 
 // A late update has the same result as a timely one, because the queue has not changed.
 func TestPIEUpdatesLate(t *testing.T) {
-	_, one := atWork(t, PIE{}, 0.3, 30*milli)
-	_, other := atWork(t, PIE{}, 0.3, 30*milli)
+	_, one := pieWith(t, PIE{}, 0.3, 30*milli)
+	_, other := pieWith(t, PIE{}, 0.3, 30*milli)
 	for _, q := range []*pie{one, other} {
 		q.perCycle = 30 * milli
 	}

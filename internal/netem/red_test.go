@@ -11,9 +11,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// held keeps a RED queue at a given length, in packets of 1000 bytes, for a number of arrivals. It
-// returns the numbers of the packets that were dropped or marked.
-func held(t *testing.T, d RED, length, arrivals int, ecn byte) (r *rig, hits []int) {
+// holdLength keeps a RED queue at a given length, in packets of 1000 bytes, for a number of
+// arrivals. It returns the numbers of the packets that were dropped or marked.
+func holdLength(t *testing.T, d RED, length, arrivals int, ecn byte) (r *rig, hits []int) {
 	t.Helper()
 	r = newRig(t, d, 8_000_000)
 	now := clock.Time(1)
@@ -37,7 +37,8 @@ func held(t *testing.T, d RED, length, arrivals int, ecn byte) (r *rig, hits []i
 func TestREDAverage(t *testing.T) {
 	const length, weight = 50, 0.002
 	for _, n := range []int{10, 100, 500, 2000} {
-		r, hits := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight}, length, length+1+n, 0)
+		r, hits := holdLength(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight}, length,
+			length+1+n, 0)
 		assert.Empty(t, hits)
 		filled := 0.0 // value after the first packets, during which the queue grew
 		for k := range length + 1 {
@@ -63,7 +64,7 @@ func TestREDGapsAreUniform(t *testing.T) {
 			d.Max++ // if the average were at Max, the gentle slope would begin
 			length, p = most, maxP*float64(most-least)/float64(most+1-least)
 		}
-		_, hits := held(t, d, length, 200_000, 0)
+		_, hits := holdLength(t, d, length, 200_000, 0)
 		for hits[0] < 2*length { // skips the hits while the queue grew
 			hits = hits[1:]
 		}
@@ -93,7 +94,7 @@ func TestREDGapsAreUniform(t *testing.T) {
 func TestREDSlope(t *testing.T) {
 	share := func(d RED, length int) float64 {
 		d.InPackets, d.Weight = true, 1
-		_, hits := held(t, d, length, 50_000, 0)
+		_, hits := holdLength(t, d, length, 50_000, 0)
 		return float64(len(hits)) / 50_000
 	}
 	d := RED{Min: 20, Max: 60, MaxP: 0.1}
@@ -112,7 +113,8 @@ func TestREDSlope(t *testing.T) {
 // arrived: by (1-w)^m, where m is the number that could have left.
 func TestREDAverageSinksWhileIdle(t *testing.T) {
 	const weight = 0.01
-	r, _ := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight, Mean: 1000}, 50, 2000, 0)
+	r, _ := holdLength(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight, Mean: 1000}, 50,
+		2000, 0)
 	q := r.Queue.(*red)
 	now := clock.Time(1).Add(time.Hour)
 	for n, _ := r.Len(); n > 0; n, _ = r.Len() {
@@ -143,7 +145,7 @@ func TestREDAverageSinksOnce(t *testing.T) {
 // Floyd and Jacobson 1993 §4: below Min the count is reset, so the first packet above Min is hit
 // with p itself.
 func TestREDCountStartsOver(t *testing.T) {
-	r, _ := held(t, RED{Min: 20, Max: 60, InPackets: true, Weight: 1, MaxP: 1e-9}, 30, 100, 0)
+	r, _ := holdLength(t, RED{Min: 20, Max: 60, InPackets: true, Weight: 1, MaxP: 1e-9}, 30, 100, 0)
 	q := r.Queue.(*red)
 	assert.Greater(t, q.count, 50)
 	for n, _ := r.Len(); n > 5; n, _ = r.Len() {
@@ -157,15 +159,15 @@ func TestREDCountStartsOver(t *testing.T) {
 // dropped. Above the thresholds they are dropped, too.
 func TestREDMarks(t *testing.T) {
 	d := RED{Min: 20, Max: 60, InPackets: true, Weight: 1, ECN: true}
-	r, hits := held(t, d, 40, 20_000, 2)
+	r, hits := holdLength(t, d, 40, 20_000, 2)
 	assert.Empty(t, r.drops)
 	assert.Equal(t, len(hits), r.marks)
 	assert.InDelta(t, 2*0.05, float64(r.marks)/20_000, 0.005, "the mark rate equals the drop rate")
-	r, _ = held(t, d, 40, 20_000, 0)
+	r, _ = holdLength(t, d, 40, 20_000, 0)
 	assert.Zero(t, r.marks)
 	assert.NotEmpty(t, r.drops)
 	d.Abrupt = true
-	r, _ = held(t, d, 61, 1000, 2)
+	r, _ = holdLength(t, d, 61, 1000, 2)
 	marked := r.marks
 	assert.Greater(t, len(r.drops), 900)
 	assert.Less(t, marked, 50, "on the way up")
@@ -175,12 +177,12 @@ func TestREDMarks(t *testing.T) {
 // others.
 func TestREDAsAStep(t *testing.T) {
 	d := RED{Min: 20, Max: 21, MaxP: 1, InPackets: true, Weight: 1, ECN: true, MarkAll: true}
-	r, _ := held(t, d, 60, 1000, 2)
+	r, _ := holdLength(t, d, 60, 1000, 2)
 	assert.Empty(t, r.drops)
 	assert.Greater(t, r.marks, 970)
-	r, _ = held(t, d, 19, 1000, 2)
+	r, _ = holdLength(t, d, 19, 1000, 2)
 	assert.Zero(t, r.marks)
-	r, _ = held(t, d, 60, 1000, 0)
+	r, _ = holdLength(t, d, 60, 1000, 0)
 	assert.Zero(t, r.marks)
 	assert.Greater(t, len(r.drops), 970)
 }
@@ -188,9 +190,9 @@ func TestREDAsAStep(t *testing.T) {
 func TestREDInBytesAndDefaults(t *testing.T) {
 	d := RED{Bytes: 120_000, Weight: 1}.WithDefaults()
 	assert.Equal(t, []int{10_000, 30_000}, []int{d.Min, d.Max})
-	_, hits := held(t, d, 20, 50_000, 0)
+	_, hits := holdLength(t, d, 20, 50_000, 0)
 	assert.InDelta(t, 2*0.05, float64(len(hits))/50_000, 0.01, "half way: 20 packets of 1000 bytes")
-	r, _ := held(t, RED{Min: 1e6, Max: 2e6, Packets: 5}, 100, 20, 0)
+	r, _ := holdLength(t, RED{Min: 1e6, Max: 2e6, Packets: 5}, 100, 20, 0)
 	assert.Len(t, r.drops, 15)
 	assert.Equal(t, Tail, r.drops[0].why)
 	for name, bad := range map[string]RED{

@@ -87,7 +87,7 @@ func TestEnter(t *testing.T) {
 // and leaves without a ring.
 func TestLoopMeetsItsDeadline(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
-		bell := bellOf(t, w)
+		bell := doorbellOf(t, w)
 		returned, stop := waiting(t, w, 2*time.Millisecond)
 		defer stop()
 		enter(t, w)

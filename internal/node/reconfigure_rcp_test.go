@@ -18,7 +18,7 @@ import (
 // Removing an address ends its RCP connections and listeners, and no others.
 func TestRemovingAnAddressEndsRCP(t *testing.T) {
 	var textA string
-	a, b := twiceLinked(t, &textA)
+	a, b := nodesWithTwoLinks(t, &textA)
 	everywhere := netip.MustParseAddrPort("0.0.0.0:9000")
 	l, err := b.RCP.Listen(everywhere, 0, quick)
 	require.NoError(t, err)

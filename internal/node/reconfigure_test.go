@@ -172,9 +172,9 @@ func TestTransferDuringLinkChanges(t *testing.T) {
 	})
 }
 
-// twiceLinked starts two nodes with two links: if0 with 10.0.0.1 and 10.0.0.2, if1 with 10.1.0.1
-// and 10.1.0.2. The first one reloads its file from text.
-func twiceLinked(t *testing.T, text *string) (a, b *Node) {
+// nodesWithTwoLinks starts two nodes with two links: if0 with 10.0.0.1 and 10.0.0.2, if1 with
+// 10.1.0.1 and 10.1.0.2. The first one reloads its file from text.
+func nodesWithTwoLinks(t *testing.T, text *string) (a, b *Node) {
 	t.Helper()
 	p := freePorts(t, 4)
 	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
@@ -187,7 +187,7 @@ func twiceLinked(t *testing.T, text *string) (a, b *Node) {
 // Removing an address closes its users with a clear error, and no others.
 func TestRemovedAddressClosesItsUsers(t *testing.T) {
 	var textA string
-	a, b := twiceLinked(t, &textA)
+	a, b := nodesWithTwoLinks(t, &textA)
 	stays, serverStays := connect(t, a, b, "10.0.0.2:80")
 	goes, serverGoes := connect(t, a, b, "10.1.0.2:80")
 	l, err := a.TCP.Listen(netip.MustParseAddrPort("10.1.0.1:90"), 0)

@@ -61,7 +61,7 @@ func TestDescriptors(t *testing.T) {
 		assert.Empty(t, ready)
 
 		t.Log("# also after another goroutine was the owner")
-		bellOf(t, w).sleep()
+		doorbellOf(t, w).sleep()
 		require.True(t, w.Enter())
 		assert.Equal(t, uint32(unix.EPOLLONESHOT), w.(*epollWaiter).once)
 		readable()
@@ -83,8 +83,8 @@ func TestDescriptors(t *testing.T) {
 	})
 }
 
-// bellOf returns a waiter's doorbell.
-func bellOf(t *testing.T, w waiter) *doorbell {
+// doorbellOf returns a waiter's doorbell.
+func doorbellOf(t *testing.T, w waiter) *doorbell {
 	t.Helper()
 	switch w := w.(type) {
 	case *feedWaiter:

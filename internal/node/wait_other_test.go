@@ -10,8 +10,8 @@ import (
 
 func platformWaiters(testing.TB) map[string]waiter { return nil }
 
-// bellOf returns a waiter's doorbell.
-func bellOf(t *testing.T, w waiter) *doorbell {
+// doorbellOf returns a waiter's doorbell.
+func doorbellOf(t *testing.T, w waiter) *doorbell {
 	t.Helper()
 	fed, ok := w.(*feedWaiter)
 	require.True(t, ok)

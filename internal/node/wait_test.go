@@ -80,16 +80,16 @@ func TestWaitReturns(t *testing.T) {
 	})
 }
 
-// askers are goroutines that each post a question, wake up the loop, and wait until it has answered
-// all questions. The loop sleeps after each round. Each wake-up races with that sleep and with the
-// other wake-ups. If one is lost, no later one replaces it.
-type askers struct {
+// requesters are goroutines that each post a question, wake up the loop, and wait until it has
+// answered all questions. The loop sleeps after each round. Each wake-up races with that sleep and
+// with the other wake-ups. If one is lost, no later one replaces it.
+type requesters struct {
 	asked, answered [4]atomic.Int64
 	rounds          [4]chan struct{} // receives a token when the goroutine may ask again
 	wg              sync.WaitGroup
 }
 
-func (a *askers) start(i int, wake func()) {
+func (a *requesters) start(i int, wake func()) {
 	a.rounds[i] = make(chan struct{}, 1)
 	a.wg.Go(func() {
 		for range a.rounds[i] {
@@ -100,7 +100,7 @@ func (a *askers) start(i int, wake func()) {
 }
 
 // all reports whether the n-th question of each goroutine was answered.
-func (a *askers) all(n int64) bool {
+func (a *requesters) all(n int64) bool {
 	for i := range a.answered {
 		if a.answered[i].Load() < n {
 			return false
@@ -109,10 +109,10 @@ func (a *askers) all(n int64) bool {
 	return true
 }
 
-func (a *askers) answer(i int) { a.answered[i].Store(a.asked[i].Load()) }
+func (a *requesters) answer(i int) { a.answered[i].Store(a.asked[i].Load()) }
 
 // serve waits and answers, round after round. After a lost wake-up it would wait until the timeout.
-func (a *askers) serve(t *testing.T, w waiter, answer func(tokens []int)) {
+func (a *requesters) serve(t *testing.T, w waiter, answer func(tokens []int)) {
 	t.Helper()
 	defer a.wg.Wait()
 	for _, round := range a.rounds {
@@ -151,7 +151,7 @@ const stressTime = 5 * time.Second
 
 func TestNoWakeUpIsLost(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
-		var a askers
+		var a requesters
 		for i := range a.asked {
 			a.start(i, w.Ring)
 		}
@@ -167,7 +167,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 // reported.
 func TestNoTokenIsLost(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
-		var a askers
+		var a requesters
 		for i := range a.asked {
 			a.start(i, w.Feed(i, w.Ring))
 		}

@@ -19,7 +19,7 @@ import (
 
 // keyed returns the configuration of prompt with keys on interface 0.
 func keyed(keys ...rip.Key) rip.Config {
-	cfg := prompt()
+	cfg := undelayed()
 	cfg.Interfaces[0].Keys = keys
 	cfg.Sequence = 1000
 	return cfg
@@ -32,7 +32,7 @@ func key(id uint8, a rip.Algorithm, secret string) rip.Key {
 // signed returns the first message of a Speaker that has run for a while, which is a request.
 func signed(tb testing.TB, cfg rip.Config, after time.Duration) []byte {
 	tb.Helper()
-	x := newStill2(tb, cfg)
+	x := newStopped2(tb, cfg)
 	x.now = clock.Time(1).Add(after)
 	x.Start(x.now)
 	x.hear2(tb)
@@ -203,7 +203,7 @@ func TestMessagesHaveAtMost512Bytes(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			cfg := keyed(row.keys...)
-			x := newStill2(t, cfg)
+			x := newStopped2(t, cfg)
 			for i := range 60 {
 				x.SetExternal(x.now, rip.External{
 					Prefix: entry(fmt.Sprintf("10.7.%d.0/24", i), 0).Prefix, Iface: -1,
@@ -247,7 +247,7 @@ func TestFewerEntriesOnANarrowLink(t *testing.T) {
 		assert.Equal(t, ok, err == nil, "MTU %d: %v", mtu, err)
 	}
 	cfg.Interfaces[0].MTU = 111
-	x := newStill2(t, cfg)
+	x := newStopped2(t, cfg)
 	x.Start(x.now)
 	messages := x.fetch()
 	assert.Len(t, messages[1].Payload, 4+20+20+20, "one entry")

@@ -34,8 +34,8 @@ func plain2() rip.Config {
 	}
 }
 
-// prompt returns a configuration without a delay of triggered updates or a random period.
-func prompt() rip.Config {
+// undelayed returns a configuration without a delay of triggered updates or a random period.
+func undelayed() rip.Config {
 	cfg := plain2()
 	cfg.TriggerMin, cfg.TriggerMax, cfg.PeriodicOffset = -1, -1, -1
 	return cfg
@@ -43,13 +43,13 @@ func prompt() rip.Config {
 
 func newBench2(tb testing.TB, cfg rip.Config) *bench2 {
 	tb.Helper()
-	x := newStill2(tb, cfg)
+	x := newStopped2(tb, cfg)
 	x.Start(x.now)
 	x.sent()
 	return x
 }
 
-func newStill2(tb testing.TB, cfg rip.Config) *bench2 {
+func newStopped2(tb testing.TB, cfg rip.Config) *bench2 {
 	tb.Helper()
 	s, err := rip.NewSpeaker(cfg)
 	require.NoError(tb, err)

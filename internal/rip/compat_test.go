@@ -14,7 +14,7 @@ import (
 
 // modes returns the configuration of prompt with the switches of RFC 2453 §5.1 on interface 0.
 func modes(send rip.SendMode, receive rip.ReceiveMode) rip.Config {
-	cfg := prompt()
+	cfg := undelayed()
 	cfg.Interfaces[0].Send, cfg.Interfaces[0].Receive = send, receive
 	return cfg
 }
@@ -28,7 +28,7 @@ func TestCompatibilitySwitch(t *testing.T) {
 		rip.SendRIP1:       {"10.0.0.255:520/0 v1 ? *", "10.0.0.255:520/0 v1 10.0.0.0=1 10.0.1.0=1"},
 		rip.SendNone:       {},
 	} {
-		x := newStill2(t, modes(mode, rip.ReceiveBoth))
+		x := newStopped2(t, modes(mode, rip.ReceiveBoth))
 		x.Start(x.now)
 		assert.Equal(t, append(want, "all/1 ? *", "all/1"+own), x.sent(), mode.String())
 	}
@@ -61,13 +61,13 @@ func TestMustBeZero(t *testing.T) {
 	plain := message2(t, rip.Response, 1, "172.16.0.0/16=1 172.17.0.0/16=1")
 	copy(plain[12:16], make([]byte, 4))
 	copy(plain[32:36], make([]byte, 4))
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	require.Equal(t, rip.Accepted, x.say(b, rip.Port, plain))
 	require.Len(t, x.learned(), 2)
 	for _, at := range []int{2, 3, 6, 7, 12, 15, 16, 19, 26, 35, 39} {
 		m := append([]byte(nil), plain...)
 		m[at] = 1
-		x := newBench2(t, prompt())
+		x := newBench2(t, undelayed())
 		assert.Equal(t, rip.RefusedMustBeZero, x.say(b, rip.Port, m), "octet %d", at)
 		assert.Empty(t, x.learned())
 	}
@@ -82,7 +82,7 @@ func TestMaskIsInferred(t *testing.T) {
 		"0.0.0.0": "0.0.0.0/0",
 	} {
 		for _, version := range []uint8{1, 2} {
-			x := newBench2(t, prompt())
+			x := newBench2(t, undelayed())
 			m := rip.Packet2{Command: rip.Response, Version: version, Entries: []rip.Entry2{
 				{Family: 2, Addr: word2(netip.MustParseAddr(addr)), Metric: 1},
 			}}.Append(nil)
@@ -117,7 +117,7 @@ func TestVersion1ListenersAreNotMisled(t *testing.T) {
 // RFC 2453 §3.9.1: the answer to a request goes to the client's address and port. Split horizon
 // applies to a request for the whole table, but not to one for some routes.
 func TestRequests(t *testing.T) {
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	x.hear(b, "10.5.0.0/16=3#7")
 	x.sent()
 	whole := message2(t, rip.Request, 2, "*")
@@ -151,7 +151,7 @@ func TestRequests(t *testing.T) {
 // not answer it. RFC 2453 §3.10.2: the response has the version of the request.
 func TestVersion1Request(t *testing.T) {
 	ask := message2(t, rip.Request, 1, "*")
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	assert.Equal(t, rip.RefusedVersion, x.say(b, 4000, ask))
 	x = newBench2(t, modes(rip.SendCompatible, rip.ReceiveBoth))
 	require.Equal(t, rip.Accepted, x.say(b, 4000, ask))
@@ -167,9 +167,9 @@ func TestVersion1Request(t *testing.T) {
 }
 
 func TestPassiveInterface(t *testing.T) {
-	cfg := prompt()
+	cfg := undelayed()
 	cfg.Interfaces[0].Passive = true
-	x := newStill2(t, cfg)
+	x := newStopped2(t, cfg)
 	x.Start(x.now)
 	assert.Len(t, x.sent(), 2, "only the other interface sends")
 	x.hear(b, "10.5.0.0/16=3")
@@ -187,9 +187,9 @@ func TestPassiveInterface(t *testing.T) {
 // RFC 2453 §4.5: on a link with configured neighbors, the router sends messages to each by unicast.
 // It still accepts multicast messages on that link.
 func TestUnicastNeighbors(t *testing.T) {
-	cfg := prompt()
+	cfg := undelayed()
 	cfg.Neighbors = []rip.Neighbor{{Addr: c, Iface: 1}, {Addr: d, Iface: 1}}
-	x := newStill2(t, cfg)
+	x := newStopped2(t, cfg)
 	x.Start(x.now)
 	own := " 10.0.0.0/24=1 10.0.1.0/24=1"
 	assert.Equal(t, []string{
@@ -205,7 +205,7 @@ func TestUnicastNeighbors(t *testing.T) {
 }
 
 func TestGatewaysAreBounded(t *testing.T) {
-	cfg := prompt()
+	cfg := undelayed()
 	cfg.Interfaces[0].Addr = netip.MustParsePrefix("10.0.0.1/16")
 	cfg.Interfaces[1].Addr = netip.MustParsePrefix("10.1.0.1/16")
 	x := newBench2(t, cfg)

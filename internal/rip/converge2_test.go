@@ -38,13 +38,13 @@ func TestConvergenceOfRIPv2(t *testing.T) {
 				w.start()
 				begin := w.now
 				w.run(2 * time.Minute)
-				assert.Empty(t, w.wrong())
+				assert.Empty(t, w.wrongRoutes())
 				assert.LessOrEqual(t, w.took(begin), 5*time.Second*time.Duration(min(tt.routers, 14)))
 				t.Logf("# converged after %v, %d messages in two minutes", w.took(begin), w.sent)
 				before := w.settled
 				w.run(20 * time.Minute)
 				assert.Equal(t, before, w.settled, "no table changes after convergence")
-				assert.Empty(t, w.wrong())
+				assert.Empty(t, w.wrongRoutes())
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestInfinityEndsTheLineOfRIPv2(t *testing.T) {
 	w.run(10 * time.Minute)
 	assert.Equal(t, 14, w.hops(w.routers[0], w.wires[14].prefix))
 	assert.Equal(t, -1, w.hops(w.routers[0], w.wires[15].prefix))
-	assert.Empty(t, w.wrong())
+	assert.Empty(t, w.wrongRoutes())
 }
 
 func TestCutsOfRIPv2(t *testing.T) {
@@ -67,7 +67,7 @@ func TestCutsOfRIPv2(t *testing.T) {
 			w := newNetwork(t, 8, ring(8), rip2)
 			w.start()
 			w.run(5 * time.Minute)
-			require.Empty(t, w.wrong())
+			require.Empty(t, w.wrongRoutes())
 			cut := w.now
 			if seen {
 				w.setDown(0, true)
@@ -75,14 +75,14 @@ func TestCutsOfRIPv2(t *testing.T) {
 				w.wires[0].broken = true
 			}
 			w.run(10 * time.Minute)
-			assert.Zero(t, w.looping())
+			assert.Zero(t, w.loops())
 			for _, r := range w.routers {
 				for _, x := range w.wires[1:] {
 					assert.GreaterOrEqual(t, w.hops(r, x.prefix), 0, "router %d to %v", r.id, x.prefix)
 				}
 			}
 			if seen {
-				assert.Empty(t, w.wrong())
+				assert.Empty(t, w.wrongRoutes())
 				// The routers learn the other path from the next full update (RFC 2453 §3.8).
 				assert.LessOrEqual(t, w.took(cut), 35*time.Second+8*5*time.Second)
 			} else {
@@ -100,7 +100,7 @@ func TestCountingToInfinityOfRIPv2(t *testing.T) {
 	w := newNetwork(t, 4, append(ring(3), [2]int{0, 3}), rip2)
 	w.start()
 	w.run(20 * time.Second)
-	require.Empty(t, w.wrong())
+	require.Empty(t, w.wrongRoutes())
 	stub := w.wires[3].prefix
 	deaf := true
 	w.lose = func(from, to *router, _ []byte) bool { return deaf && from.id == 0 && to.id == 2 }
@@ -119,8 +119,8 @@ func TestCountingToInfinityOfRIPv2(t *testing.T) {
 	assert.Greater(t, worst, 4, "the routers counted up")
 	assert.Less(t, worst, rip.Infinity)
 	assert.LessOrEqual(t, w.took(heard), 35*time.Second+16*5*time.Second, "16 steps, not 16 periods")
-	assert.Empty(t, w.wrong())
-	assert.Zero(t, w.looping())
+	assert.Empty(t, w.wrongRoutes())
+	assert.Zero(t, w.loops())
 }
 
 func TestRIPv2UnderChurnAndLoss(t *testing.T) {
@@ -139,10 +139,10 @@ func TestRIPv2UnderChurnAndLoss(t *testing.T) {
 				w.run(time.Duration(rng.IntN(60)) * time.Second)
 			}
 			w.run(6 * time.Minute)
-			assert.Zero(t, w.looping(), "no routing loop is left")
+			assert.Zero(t, w.loops(), "no routing loop is left")
 			w.lose = nil
 			w.run(4 * time.Minute)
-			assert.Empty(t, w.wrong())
+			assert.Empty(t, w.wrongRoutes())
 		})
 	}
 }
@@ -166,13 +166,13 @@ func TestManyRoutersConverge(t *testing.T) {
 	w := newNetwork(t, n, pairs, rip.Config{})
 	w.start()
 	w.run(2 * time.Second)
-	assert.Empty(t, w.wrong())
+	assert.Empty(t, w.wrongRoutes())
 }
 
 // big delivers n routes from b to a RIPv2 Speaker. It returns the messages that b has sent.
 func big(tb testing.TB, n int) (*bench2, [][]byte) {
 	tb.Helper()
-	x := newBench2(tb, prompt())
+	x := newBench2(tb, undelayed())
 	var messages [][]byte
 	var entries []string
 	for i := range n {
@@ -276,7 +276,7 @@ func BenchmarkLearn10k(bb *testing.B) {
 	from := netip.AddrPortFrom(b, rip.Port)
 	bb.ReportAllocs()
 	for bb.Loop() {
-		x := newBench2(bb, prompt())
+		x := newBench2(bb, undelayed())
 		for _, m := range messages {
 			x.Input(clock.Time(5), from, 0, m)
 		}

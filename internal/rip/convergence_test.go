@@ -45,7 +45,7 @@ func TestConvergenceAfterStart(t *testing.T) {
 			w.start()
 			begin := w.now
 			w.run(4 * time.Second)
-			assert.Empty(t, w.wrong())
+			assert.Empty(t, w.wrongRoutes())
 			assert.LessOrEqual(t, w.took(begin), tt.within)
 			t.Logf("# converged after %v, %d messages", w.took(begin), w.sent)
 
@@ -53,7 +53,7 @@ func TestConvergenceAfterStart(t *testing.T) {
 			before := w.settled
 			w.run(time.Minute)
 			assert.Equal(t, before, w.settled)
-			assert.Empty(t, w.wrong())
+			assert.Empty(t, w.wrongRoutes())
 		})
 	}
 }
@@ -66,7 +66,7 @@ func TestInfinityEndsTheLine(t *testing.T) {
 	assert.Equal(t, 15, w.hops(w.routers[0], w.wires[15].prefix))
 	assert.Equal(t, -1, w.hops(w.routers[0], w.wires[16].prefix))
 	assert.Equal(t, 15, w.hops(w.routers[1], w.wires[16].prefix))
-	assert.Empty(t, w.wrong())
+	assert.Empty(t, w.wrongRoutes())
 }
 
 func TestCutWithInterfaceDown(t *testing.T) {
@@ -85,7 +85,7 @@ func TestCutWithInterfaceDown(t *testing.T) {
 					"router %d has learned of the cut", r.id)
 			}
 			w.run(30 * time.Second)
-			assert.Empty(t, w.wrong())
+			assert.Empty(t, w.wrongRoutes())
 			assert.LessOrEqual(t, w.took(cut), 500*time.Millisecond+time.Duration(2*n)*time.Millisecond)
 			t.Logf("# converged %v after the cut", w.took(cut))
 
@@ -93,7 +93,7 @@ func TestCutWithInterfaceDown(t *testing.T) {
 			up := w.now
 			w.setDown(0, false)
 			w.run(time.Second)
-			assert.Empty(t, w.wrong())
+			assert.Empty(t, w.wrongRoutes())
 			assert.LessOrEqual(t, w.took(up), time.Duration(n+2)*time.Millisecond)
 		})
 	}
@@ -107,7 +107,7 @@ func TestCutWithoutRequests(t *testing.T) {
 	cut := w.now
 	w.setDown(0, true)
 	w.run(30 * time.Second)
-	assert.Empty(t, w.wrong())
+	assert.Empty(t, w.wrongRoutes())
 	assert.LessOrEqual(t, w.took(cut), 5*time.Second+20*time.Millisecond)
 	assert.Greater(t, w.took(cut), time.Second)
 }
@@ -130,7 +130,7 @@ func TestUndetectedCut(t *testing.T) {
 			assert.GreaterOrEqual(t, w.hops(r, x.prefix), 0, "router %d to %v", r.id, x.prefix)
 		}
 	}
-	assert.Zero(t, w.looping())
+	assert.Zero(t, w.loops())
 }
 
 func TestFlap(t *testing.T) {
@@ -144,8 +144,8 @@ func TestFlap(t *testing.T) {
 		w.run(30 * time.Millisecond)
 		w.setDown(2, false)
 		w.run(30 * time.Millisecond)
-		assert.Empty(t, w.wrong(), "after the updates have spread")
-		assert.Zero(t, w.looping())
+		assert.Empty(t, w.wrongRoutes(), "after the updates have spread")
+		assert.Zero(t, w.loops())
 	}
 	perFlap := (w.sent - sent) / flaps
 	t.Logf("# %d messages a flap", perFlap)
@@ -163,7 +163,7 @@ func TestNodeFailsAndRecovers(t *testing.T) {
 	w.run(20 * time.Second)
 	w.wires[0].broken, w.wires[1].broken = false, false
 	w.run(6 * time.Second)
-	assert.Empty(t, w.wrong())
+	assert.Empty(t, w.wrongRoutes())
 }
 
 // RFC 2453 §3.4.3: split horizon does not stop three routers from learning an unreachable route
@@ -175,7 +175,7 @@ func TestCountingToInfinityIsBounded(t *testing.T) {
 	w := newNetwork(t, 4, pairs, rip.Config{})
 	w.start()
 	w.run(4999 * time.Millisecond)
-	require.Empty(t, w.wrong())
+	require.Empty(t, w.wrongRoutes())
 	stub := w.wires[3].prefix
 
 	deaf := true
@@ -197,8 +197,8 @@ func TestCountingToInfinityIsBounded(t *testing.T) {
 	assert.Greater(t, worst, 3, "the routers counted up")
 	assert.Less(t, worst, rip.Infinity)
 	assert.LessOrEqual(t, w.took(cut), 40*time.Millisecond, "16 steps, not 16 periods")
-	assert.Empty(t, w.wrong())
-	assert.Zero(t, w.looping())
+	assert.Empty(t, w.wrongRoutes())
+	assert.Zero(t, w.loops())
 }
 
 func TestConvergenceWithLoss(t *testing.T) {
@@ -213,10 +213,10 @@ func TestConvergenceWithLoss(t *testing.T) {
 			w.run(2 * time.Second)
 			w.setDown(4, true)
 			w.run(time.Minute)
-			assert.Zero(t, w.looping(), "no routing loop is left")
+			assert.Zero(t, w.loops(), "no routing loop is left")
 			w.lose = nil
 			w.run(12 * time.Second)
-			assert.Empty(t, w.wrong())
+			assert.Empty(t, w.wrongRoutes())
 		})
 	}
 }
@@ -242,14 +242,14 @@ func TestRandomNetworksUnderChurn(t *testing.T) {
 			w := newNetwork(t, n, pairs, rip.Config{})
 			w.start()
 			w.run(5 * time.Second)
-			require.Empty(t, w.wrong())
+			require.Empty(t, w.wrongRoutes())
 			for range 12 {
 				i := rng.IntN(len(w.wires))
 				w.setDown(i, !w.wires[i].down)
 				w.run(time.Duration(rng.IntN(3000)) * time.Millisecond)
 			}
 			w.run(20 * time.Second)
-			assert.Empty(t, w.wrong())
+			assert.Empty(t, w.wrongRoutes())
 		})
 	}
 }

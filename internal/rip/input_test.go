@@ -292,7 +292,7 @@ func TestEntrySizeFollowsTheNeighbor(t *testing.T) {
 }
 
 func TestConfiguredOldEntrySize(t *testing.T) {
-	x := newStill(t, rip.Config{EntrySize: 8})
+	x := newStopped(t, rip.Config{EntrySize: 8})
 	x.Start(x.now)
 	assert.Equal(t, []string{"b ?", "c ?", "d ?"}, x.sent(),
 		"entries without a mask cannot describe these networks")

@@ -282,8 +282,8 @@ func (w *network) nearest(x *wire) []int {
 	return far
 }
 
-// wrong lists each pair of a router and a network whose route is not a shortest path.
-func (w *network) wrong() string {
+// wrongRoutes lists each pair of a router and a network whose route is not a shortest path.
+func (w *network) wrongRoutes() string {
 	var b strings.Builder
 	for _, x := range w.wires {
 		want := w.nearest(x)
@@ -298,8 +298,8 @@ func (w *network) wrong() string {
 	return b.String()
 }
 
-// looping counts the pairs of a router and a network whose path is a loop.
-func (w *network) looping() (n int) {
+// loops counts the pairs of a router and a network whose path is a loop.
+func (w *network) loops() (n int) {
 	for _, x := range w.wires {
 		for _, r := range w.routers {
 			if w.hops(r, x.prefix) == -2 {

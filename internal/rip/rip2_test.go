@@ -50,7 +50,7 @@ func TestMalformed2(t *testing.T) {
 		"version 3 as 2": {of(1, 3), rip.Accepted},
 		"unused bytes":   {of(2, 9), rip.Accepted},
 	} {
-		x := newBench2(t, prompt())
+		x := newBench2(t, undelayed())
 		assert.Equal(t, row.want, x.say(b, rip.Port, row.b), name)
 		assert.Equal(t, row.want == rip.Accepted && len(row.b) > 4, len(x.learned()) > 0, name)
 		if row.want != rip.Accepted {
@@ -63,9 +63,9 @@ func TestMalformed2(t *testing.T) {
 // starts multicasts a request for the whole table on every network, and announces its own networks
 // at their cost (RFC 2453 §3.5).
 func TestStart2(t *testing.T) {
-	cfg := prompt()
+	cfg := undelayed()
 	cfg.Interfaces[1].Cost = 3
-	x := newStill2(t, cfg)
+	x := newStopped2(t, cfg)
 	x.Start(x.now)
 	own := " 10.0.0.0/24=1 10.0.1.0/24=3"
 	assert.Equal(t, []string{"all/0 ? *", "all/0" + own, "all/1 ? *", "all/1" + own}, x.sent())
@@ -111,7 +111,7 @@ func TestAcceptedSenders(t *testing.T) {
 		"an IPv6 address":       {"::1", 520, 0, response, rip.RefusedOffLink},
 		"an unknown interface":  {"10.0.0.2", 520, 7, response, rip.RefusedInterface},
 	} {
-		x := newBench2(t, prompt())
+		x := newBench2(t, undelayed())
 		from := netip.AddrPortFrom(netip.MustParseAddr(row.from), row.port)
 		assert.Equal(t, row.want, x.Input(x.now, from, row.iface, row.b), name)
 		assert.Equal(t, row.want == rip.Accepted && row.b[0] == 2, len(x.learned()) > 0, name)
@@ -134,7 +134,7 @@ func TestInvalidEntries(t *testing.T) {
 		"10.5.0.0/16=1@10.0.0.1":  rip.RefusedNextHop,
 		"10.5.0.0/16=16@10.0.0.1": rip.Accepted,
 	} {
-		x := newBench2(t, prompt())
+		x := newBench2(t, undelayed())
 		x.hear(b, entry+" 10.6.0.0/16=1")
 		assert.Equal(t, "10.6.0.0/16 via 10.0.0.2 cost 2", last(x.learned()), entry)
 		if want == rip.Accepted {
@@ -143,7 +143,7 @@ func TestInvalidEntries(t *testing.T) {
 			assert.Equal(t, []rip.Refused{{Reason: want, Count: 1}}, x.Refused(), entry)
 		}
 	}
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	m := message2(t, rip.Response, 2, "10.5.0.0/16=1 10.6.0.0/16=1 10.7.0.0/16=1")
 	m[5], m[24+10] = 9, 1 // an unknown address family, and a mask that is not contiguous
 	require.Equal(t, rip.Accepted, x.say(b, rip.Port, m))
@@ -164,7 +164,7 @@ func last(list []string) string {
 // RFC 2453 §3.9.2: the Speaker adds the cost of the network that received the message, up to
 // infinity.
 func TestCostOfTheLink(t *testing.T) {
-	cfg := prompt()
+	cfg := undelayed()
 	cfg.Interfaces[0].Cost = 5
 	x := newBench2(t, cfg)
 	x.hear(b, "10.5.0.0/16=3 10.6.0.0/16=10 10.7.0.0/16=11")
@@ -173,7 +173,7 @@ func TestCostOfTheLink(t *testing.T) {
 
 // RFC 2453 §4.4: the Speaker uses the next hop of an entry if it is on the link.
 func TestNextHopIsHonored(t *testing.T) {
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	x.hear(b, "10.5.0.0/16=1@10.0.0.9 10.6.0.0/16=1@10.0.1.2 10.7.0.0/16=1")
 	assert.Equal(t, []string{
 		"10.5.0.0/16 via 10.0.0.9 cost 2", "10.6.0.0/16 via 10.0.0.2 cost 2", "10.7.0.0/16 via 10.0.0.2 cost 2",
@@ -188,7 +188,7 @@ func TestNextHopIsHonored(t *testing.T) {
 // RFC 2453 §4.4: the Speaker announces a next hop only on the link that contains it. RFC 2453 §4.2:
 // it announces external routes with their tag, and learned routes keep their tags.
 func TestNextHopAndTagAreAnnounced(t *testing.T) {
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	x.SetExternal(x.now, rip.External{
 		Prefix: netip.MustParsePrefix("172.16.0.0/12"), Iface: 1, NextHop: d, Tag: 65001, Metric: 4,
 	}, true)
@@ -203,14 +203,14 @@ func TestNextHopAndTagAreAnnounced(t *testing.T) {
 
 // RFC 2453 §3.4.3: a route through one router on a link is poisoned for all routers on that link.
 func TestPoisonedReverseAppliesToTheLink(t *testing.T) {
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	x.hear(c, "10.5.0.0/16=1")
 	assert.Equal(t, []string{"all/0 10.5.0.0/16=2", "all/1 10.5.0.0/16=16"}, x.sent())
 }
 
 // RFC 2453 §3.6: a message has at most 25 entries.
 func TestMoreThan25(t *testing.T) {
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	for i := range 4 {
 		var entries []string
 		for j := range 24 {
@@ -283,7 +283,7 @@ func TestOwnLinksAreAnnouncedSoon(t *testing.T) {
 
 // RFC 2453 §3.8: a route expires after 180 s and is deleted 120 s later.
 func TestTimes2(t *testing.T) {
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	x.hear(b, "10.5.0.0/16=1")
 	x.learned()
 	x.wait(180*time.Second - 1)
@@ -297,7 +297,7 @@ func TestTimes2(t *testing.T) {
 
 // With hold-down, only a shorter path is accepted for a while after a loss.
 func TestHoldDown(t *testing.T) {
-	cfg := prompt()
+	cfg := undelayed()
 	cfg.HoldDown = 60 * time.Second
 	x := newBench2(t, cfg)
 	x.hear(b, "10.5.0.0/16=3")
@@ -316,7 +316,7 @@ func TestHoldDown(t *testing.T) {
 }
 
 func TestInterfaceDownAndUp2(t *testing.T) {
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	x.hear(c, "10.6.0.0/16=1")
 	x.sent()
 	x.learned()
@@ -334,7 +334,7 @@ func TestInterfaceDownAndUp2(t *testing.T) {
 }
 
 func TestTimersAtRunTime(t *testing.T) {
-	x := newBench2(t, prompt())
+	x := newBench2(t, undelayed())
 	timers := x.Timers()
 	timers.Periodic, timers.Timeout = 2*time.Second, 7*time.Second
 	require.NoError(t, x.SetTimers(x.now, timers))

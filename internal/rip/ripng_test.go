@@ -37,7 +37,7 @@ func plainNG() rip.Config {
 	}
 }
 
-func newStillNG(tb testing.TB, cfg rip.Config) *benchNG {
+func newStoppedNG(tb testing.TB, cfg rip.Config) *benchNG {
 	tb.Helper()
 	s, err := rip.NewSpeaker(cfg)
 	require.NoError(tb, err)
@@ -50,7 +50,7 @@ func newStillNG(tb testing.TB, cfg rip.Config) *benchNG {
 
 func newBenchNG(tb testing.TB, cfg rip.Config) *benchNG {
 	tb.Helper()
-	x := newStillNG(tb, cfg)
+	x := newStoppedNG(tb, cfg)
 	x.Start(x.now)
 	x.sent()
 	return x
@@ -164,7 +164,7 @@ func (x *benchNG) learned() (lines []string) {
 
 // RFC 2080 §2.1 defines the bytes of a message.
 func TestMessageNGOnTheWire(t *testing.T) {
-	x := newStillNG(t, plainNG())
+	x := newStoppedNG(t, plainNG())
 	x.SetExternal(x.now, rip.External{
 		Prefix: netip.MustParsePrefix("2001:db8:f::/48"), Tag: 7, Metric: 3, Iface: -1,
 	}, true)
@@ -185,7 +185,7 @@ func TestMessageNGOnTheWire(t *testing.T) {
 func TestStartNG(t *testing.T) {
 	cfg := plainNG()
 	cfg.Interfaces[1].Cost = 3
-	x := newStillNG(t, cfg)
+	x := newStoppedNG(t, cfg)
 	x.Start(x.now)
 	own := " 2001:db8::/64=1 2001:db8:1::/64=3"
 	assert.Equal(t, []string{"all/0 ? *", "all/0" + own, "all/1 ? *", "all/1" + own}, x.sent())
@@ -304,7 +304,7 @@ func TestNextHopNG(t *testing.T) {
 	}, x.learned())
 
 	t.Log("# a next hop of the router is announced only on its link")
-	x = newStillNG(t, plainNG())
+	x = newStoppedNG(t, plainNG())
 	x.SetExternal(x.now, rip.External{
 		Prefix: netip.MustParsePrefix("2001:db8:0:5::/64"), NextHop: ngC, Iface: 1,
 	}, true)
@@ -324,7 +324,7 @@ func TestMTUBoundsEntriesNG(t *testing.T) {
 	for mtu, most := range map[int]int{0: 61, 1280: 61, 1500: 72, 92: 2} {
 		cfg := plainNG()
 		cfg.Interfaces[0].MTU = mtu
-		x := newStillNG(t, cfg)
+		x := newStoppedNG(t, cfg)
 		for i := range 200 {
 			hop := netip.Addr{}
 			if i%3 == 0 {
@@ -446,7 +446,7 @@ func TestConfigNG(t *testing.T) {
 	}
 	cfg := plainNG()
 	cfg.Neighbors = []rip.Neighbor{{Addr: ngB}}
-	x := newStillNG(t, cfg)
+	x := newStoppedNG(t, cfg)
 	x.Start(x.now)
 	own := " 2001:db8::/64=1 2001:db8:1::/64=1"
 	assert.Equal(t, []string{"fe80::b:521/0 ? *", "fe80::b:521/0" + own, "all/1 ? *", "all/1" + own}, x.sent())

@@ -33,14 +33,14 @@ type bench struct {
 // interface 1, and drains its first messages.
 func newBench(tb testing.TB, cfg rip.Config) *bench {
 	tb.Helper()
-	x := newStill(tb, cfg)
+	x := newStopped(tb, cfg)
 	x.Start(x.now)
 	x.sent()
 	return x
 }
 
-// newStill is like newBench, but does not start the Speaker.
-func newStill(tb testing.TB, cfg rip.Config) *bench {
+// newStopped is like newBench, but does not start the Speaker.
+func newStopped(tb testing.TB, cfg rip.Config) *bench {
 	tb.Helper()
 	cfg.Neighbors = []rip.Neighbor{{Addr: b, Iface: 0}, {Addr: c, Iface: 1}, {Addr: d, Iface: 1}}
 	s, err := rip.NewSpeaker(cfg)
@@ -130,7 +130,7 @@ func (x *bench) wait(d time.Duration) {
 func TestStartRequestsAndAnnounces(t *testing.T) {
 	// RFC 2453 §3.9.1: a router requests the tables first. The course's nodes announce their own
 	// table right after the request.
-	x := newStill(t, rip.Config{})
+	x := newStopped(t, rip.Config{})
 	assert.Empty(t, x.sent(), "silent before")
 	x.Start(x.now)
 	own := " 10.0.0.0/24=0 10.0.1.0/24=0"
@@ -140,7 +140,7 @@ func TestStartRequestsAndAnnounces(t *testing.T) {
 }
 
 func TestOutputPayloadIsValidUntilTheNext(t *testing.T) {
-	x := newStill(t, rip.Config{})
+	x := newStopped(t, rip.Config{})
 	x.Start(x.now)
 	var m rip.Message
 	require.True(t, x.Output(x.now, &m))
@@ -271,7 +271,7 @@ func TestUpdateOfSeveralMessages(t *testing.T) {
 }
 
 func TestFewerEntriesAMessage(t *testing.T) {
-	x := newStill(t, rip.Config{MaxEntries: 1})
+	x := newStopped(t, rip.Config{MaxEntries: 1})
 	x.Start(x.now)
 	assert.Equal(t, []string{"b ?", "b 10.0.0.0/24=0", "b 10.0.1.0/24=0"}, x.sent()[:3])
 }

@@ -111,7 +111,7 @@ func discoveries() (list [][]byte) {
 	list = append(list, discover("fe80::b", "ff02::2", icmp.Discovery{Type: icmp.TypeRouterSolicit6}))
 	for _, kind := range []icmp.Type{icmp.TypeListenerQuery, icmp.TypeListenerReport, icmp.TypeListenerDone} {
 		b := message6("fe80::b", "ff02::1", 1, icmp.Message{Type: kind, Rest: [4]byte{3}, Body: make([]byte, 20)})
-		list = append(list, b, alerted(slices.Clone(b)))
+		list = append(list, b, withRouterAlert(slices.Clone(b)))
 	}
 	return list
 }
@@ -130,7 +130,7 @@ func TestEveryDiscoveryPacketIsCounted(t *testing.T) {
 	for k := range packets {
 		b := mutated(rng, correct)
 		if k == packets*2/3 {
-			early = heap()
+			early = heapBytes()
 		}
 		h.hear(t, b, byte(rng.Uint32())&byte(rng.Uint32()|3), byte(rng.Uint32())&^(2|4)|1|16)
 		if k%100 == 0 {
@@ -144,7 +144,7 @@ func TestEveryDiscoveryPacketIsCounted(t *testing.T) {
 		}
 	}
 	accounted(t, h.Stack, h.sent)
-	assert.Less(t, heap(), early+1<<20, "bytes in use, %d before", early)
+	assert.Less(t, heapBytes(), early+1<<20, "bytes in use, %d before", early)
 	require.Greater(t, addresses, 2, "if0 has configured its addresses")
 	require.Greater(t, len(states), 1, "%v", states)
 	drops := h.Interfaces().Infos()[0].In.Drops

@@ -95,9 +95,9 @@ func drainAll(s *stack.Stack, now clock.Time, batch *buffer.Batch) (packets uint
 	}
 }
 
-// fixed corrects the lengths and checksums of about half of the packets, so that more of the
+// fixSome corrects the lengths and checksums of about half of the packets, so that more of the
 // code sees them.
-func fixed(b []byte, how byte) []byte {
+func fixSome(b []byte, how byte) []byte {
 	if how&1 == 0 || len(b) < ip.HeaderLen {
 		return b
 	}
@@ -188,14 +188,14 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 		}
 		switch how := byte(rng.Uint32() | rng.Uint32()); rng.IntN(3) {
 		case 0:
-			b = fixed(b, how)
+			b = fixSome(b, how)
 		case 1:
 			b = fixed6(b, how)
 		case 2:
 			b = mutated(rng, correct)
 		}
 		if k == packets*2/3 {
-			early = heap()
+			early = heapBytes()
 		}
 		now = now.Add(1_000_000)
 		if s.Deadline().Due(now) {
@@ -206,7 +206,7 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 		s.Events()
 	}
 	accounted(t, s, sent)
-	assert.Less(t, heap(), early+1<<20, "bytes in use, %d before", early)
+	assert.Less(t, heapBytes(), early+1<<20, "bytes in use, %d before", early)
 	assert.LessOrEqual(t, s.Fragments().Bytes, 4<<20)
 	infos := s.Interfaces().Infos()
 	require.NotZero(t, infos[0].In.Delivered)
@@ -215,8 +215,8 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 	require.Greater(t, len(infos[0].In.Drops), 15, "%v", infos[0].In.Drops)
 }
 
-// heap returns the number of bytes in use.
-func heap() uint64 {
+// heapBytes returns the number of bytes in use.
+func heapBytes() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
@@ -239,7 +239,7 @@ func FuzzInput(f *testing.F) {
 		if six := iface&128 != 0; six {
 			b = fixed6(b, how)
 		} else {
-			b = fixed(b, how)
+			b = fixSome(b, how)
 		}
 		input(s, now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: int(iface&127) % 3})
 		if s.Deadline().Due(now) {

@@ -128,8 +128,8 @@ func message6(src, dst string, hopLimit uint8, m icmp.Message) []byte {
 	return append(h.Append(nil), body...)
 }
 
-// alerted adds the router alert option to a packet (RFC 2711 §2.1).
-func alerted(b []byte) []byte {
+// withRouterAlert adds the router alert option to a packet (RFC 2711 §2.1).
+func withRouterAlert(b []byte) []byte {
 	option := []byte{b[6], 0, 5, 2, 0, 0, 1, 0}
 	b[6] = ip.NextHopByHop
 	b[5] += byte(len(option))
@@ -272,7 +272,8 @@ func TestForgedNeighborDiscovery(t *testing.T) {
 	for _, p := range [][]byte{
 		message6("fe80::9", own.String(), 254, solicit.Message()),
 		message6("fe80::1", "ff02::1", 254, tell.Message()),
-		alerted(message6("fe80::9", "ff02::1", 2, icmp.Message{Type: icmp.TypeListenerQuery, Body: make([]byte, 20)})),
+		withRouterAlert(message6("fe80::9", "ff02::1", 2, icmp.Message{Type: icmp.TypeListenerQuery,
+			Body: make([]byte, 20)})),
 	} {
 		w.hear(host, p)
 	}
@@ -403,7 +404,8 @@ func TestGroupsAreReported(t *testing.T) {
 	require.NoError(t, s.Datagrams().Join(v, 0, addr("ff02::1234")))
 	w.run(settled)
 	assert.Equal(t, []string{"239.1.2.3 joined", "ff02::1234 joined"}, heard())
-	w.hear(s, alerted(message6("fe80::7", "ff02::1", 1, icmp.Message{Type: icmp.TypeListenerQuery, Body: make([]byte, 20)})))
+	w.hear(s, withRouterAlert(message6("fe80::7", "ff02::1", 1,
+		icmp.Message{Type: icmp.TypeListenerQuery, Body: make([]byte, 20)})))
 	igmp := ip.Header{Protocol: ip.ProtoIGMP, TTL: 1, Src: addr("10.0.0.2"), Dst: addr("224.0.0.1"), TotalLen: 32}
 	query := icmp.Message{Type: 0x11, Code: 10, Body: make([]byte, 4)}
 	w.hear(s, append(igmp.Append(nil), query.Append(nil, netip.Addr{}, netip.Addr{})...))
@@ -454,7 +456,7 @@ func TestRFC3810_6_2_RouterAlert(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		w.hear(s, packet(kind))
-		padded := alerted(packet(kind))
+		padded := withRouterAlert(packet(kind))
 		padded[42] = 0x1e // an option that is skipped
 		w.hear(s, padded)
 	}
@@ -462,7 +464,7 @@ func TestRFC3810_6_2_RouterAlert(t *testing.T) {
 	assert.Equal(t, map[string]uint64{"mld without router alert": 8}, drops(s, 0))
 	assert.Empty(t, heard())
 	for _, kind := range kinds {
-		w.hear(s, alerted(packet(kind)))
+		w.hear(s, withRouterAlert(packet(kind)))
 	}
 	w.run(settled)
 	assert.Equal(t, map[string]uint64{"mld without router alert": 8}, drops(s, 0))

@@ -65,9 +65,9 @@ func (r *relay) drain(room int) {
 	}
 }
 
-// mixture returns packets of equal size from a few flows. Some have a property that the fast path
-// must detect.
-func mixture(rng *rand.Rand, size, packets int) []byte {
+// mixedFlows returns packets of equal size from a few flows. Some have a property that the fast
+// path must detect.
+func mixedFlows(rng *rand.Rand, size, packets int) []byte {
 	pick := func(list ...byte) byte { return list[rng.IntN(len(list))] }
 	var data []byte
 	h := ip.Header{TTL: 9, Protocol: ip.ProtoTest}
@@ -135,7 +135,7 @@ func TestTrainIsForwardedLikeItsPackets(t *testing.T) {
 		apart.SetLoss(1, loss)
 		size := 40 + rng.IntN(100)
 		for range 4 {
-			data := mixture(rng, size, 1+rng.IntN(90))
+			data := mixedFlows(rng, size, 1+rng.IntN(90))
 			var packets [][]byte
 			for p := range slices.Chunk(data, size) {
 				single.pass(buffer.Frame{Data: slices.Clone(p), Size: size}, 1000)

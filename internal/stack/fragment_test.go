@@ -501,9 +501,9 @@ func TestRFC6864_4_IdentificationsOnTheWire(t *testing.T) {
 	assert.Equal(t, map[uint32]bool{0: true}, seen)
 }
 
-// cutter returns a function that forwards 1,400-byte packets through a router to a link with an MTU
-// of 576.
-func cutter(t *testing.T) (forward func()) {
+// fragmentingRouter returns a function that forwards 1,400-byte packets through a router to a link
+// with an MTU of 576.
+func fragmentingRouter(t *testing.T) (forward func()) {
 	t.Helper()
 	_, _, b, _ := narrowLine(t, 576)
 	packet := append(ip.Header{
@@ -525,11 +525,11 @@ func cutter(t *testing.T) (forward func()) {
 }
 
 func TestForwardingInFragmentsAllocatesNothing(t *testing.T) {
-	assert.Zero(t, testing.AllocsPerRun(100, cutter(t)))
+	assert.Zero(t, testing.AllocsPerRun(100, fragmentingRouter(t)))
 }
 
 func BenchmarkForwardInFragments(b *testing.B) {
-	forward := cutter(&testing.T{})
+	forward := fragmentingRouter(&testing.T{})
 	b.ReportAllocs()
 	for b.Loop() {
 		forward()

@@ -174,7 +174,7 @@ func TestRFC1122_4_1_3_3_ICMPErrorsAndUDP(t *testing.T) {
 		u, err := a.Datagrams().Dial(netip.AddrPort{}, p.far)
 		require.NoError(t, err)
 		require.NoError(t, a.Datagrams().Send(w.now, u, netip.AddrPort{}, []byte("hello")))
-		about := leaving(w, 0)[0]
+		about := sentAtOnce(w, 0)[0]
 		report := icmp.ReportError{Type: m.typ, Code: m.code}
 		p.tell(w, report, about)
 		err = u.TakeError()
@@ -212,7 +212,7 @@ func (p path) connecting(t *testing.T, state tcp.State) (w *world, c *tcp.Conn, 
 	w = newWorld(t)
 	a := p.host(w)
 	sent := func() []byte {
-		list := leaving(w, 0)
+		list := sentAtOnce(w, 0)
 		require.Len(t, list, 1)
 		return list[0]
 	}

@@ -32,11 +32,11 @@ func ask(w *world, k, iface int, b []byte) (sent [][]byte) {
 	f := frame(b)
 	f.Iface = iface
 	input(w.stacks[k], w.now, f)
-	return leaving(w, k)
+	return sentAtOnce(w, k)
 }
 
-// leaving returns the packets that node k of a world sends at once.
-func leaving(w *world, k int) (sent [][]byte) {
+// sentAtOnce returns the packets that node k of a world sends at once.
+func sentAtOnce(w *world, k int) (sent [][]byte) {
 	batch := w.batch
 	for {
 		batch.Reset()

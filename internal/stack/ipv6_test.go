@@ -376,7 +376,7 @@ func TestMTUShrinksWhileAnIPv6PacketWaits(t *testing.T) {
 	require.NoError(t, a.Datagrams().Send(w.now, u, to, make([]byte, 1300)))
 	f.MTU = 1280
 	require.NoError(t, a.Reconfigure(w.now, []stack.Interface{f}))
-	assert.Empty(t, leaving(w, 0))
+	assert.Empty(t, sentAtOnce(w, 0))
 	assert.Equal(t, map[string]uint64{"too big": 1}, drops(a, 0))
 }
 
@@ -431,7 +431,7 @@ func TestRFC8201_4_ReportsThatChangeNothing(t *testing.T) {
 	longest := func(size int) (n int) {
 		to := netip.MustParseAddrPort("[2001:db8:9::1]:53")
 		require.NoError(t, a.Datagrams().Send(w.now, u, to, make([]byte, size)))
-		list := leaving(w, 0)
+		list := sentAtOnce(w, 0)
 		if len(list) == 1 {
 			whole = list[0]
 		}
@@ -476,7 +476,7 @@ func TestRFC4443_2_4_UnknownTypes(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, a.Datagrams().Send(w.now, u, netip.AddrPort{}, []byte("hello")))
 		src, dst := addr("2001:db8::2"), addr("2001:db8::1")
-		m := icmp.Message{Type: typ, Body: leaving(w, 0)[0]}.Append(nil, src, dst)
+		m := icmp.Message{Type: typ, Body: sentAtOnce(w, 0)[0]}.Append(nil, src, dst)
 		assert.Empty(t, ask(w, 0, 0, packet(ip.Header{Protocol: ip.ProtoICMPv6, Src: src, Dst: dst}, m)))
 		assert.Equal(t, errs, u.Info().Errors, typ)
 	}

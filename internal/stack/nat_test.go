@@ -16,9 +16,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// home is A (10.0.0.1) and B (10.2.0.1) behind a router with a NAT, whose outside address is
+// natNetwork is A (10.0.0.1) and B (10.2.0.1) behind a router with a NAT, whose outside address is
 // 10.1.0.1, and a server C (10.1.0.2) outside.
-func home(t *testing.T, cfg nat.Config) (w *world, a, b, r, c *stack.Stack) {
+func natNetwork(t *testing.T, cfg nat.Config) (w *world, a, b, r, c *stack.Stack) {
 	t.Helper()
 	w = newWorld(t)
 	outside := face("if1", "10.1.0.1/24")
@@ -51,7 +51,7 @@ func send(t *testing.T, w *world, s *stack.Stack, u *udp.Socket, to, text string
 }
 
 func TestDatagramsPassANAT(t *testing.T) {
-	w, a, b, r, c := home(t, nat.Config{})
+	w, a, b, r, c := natNetwork(t, nat.Config{})
 	server := bindUDP(t, c, "0.0.0.0:53")
 	ua, ub := bindUDP(t, a, "0.0.0.0:5000"), bindUDP(t, b, "0.0.0.0:5000")
 	for range 3 { // the first takes the whole path, and the others use their flow's decision
@@ -86,7 +86,7 @@ func cutText(s string) (from, text string, ok bool) {
 }
 
 func TestConnectionThroughANAT(t *testing.T) {
-	w, a, _, r, c := home(t, nat.Config{})
+	w, a, _, r, c := natNetwork(t, nat.Config{})
 	w.loss = 0.02
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	assert.Equal(t, addr("10.1.0.1"), s.server.Tuple().RemoteAddr)
@@ -103,7 +103,7 @@ func TestConnectionThroughANAT(t *testing.T) {
 
 func TestPortForwardToAnInsideHost(t *testing.T) {
 	to := netip.MustParseAddrPort("10.0.0.1:80")
-	w, a, _, _, c := home(t, nat.Config{
+	w, a, _, _, c := natNetwork(t, nat.Config{
 		Filtering: nat.AddressPortDependent,
 		Forwards:  []nat.Forward{{TCP: true, Port: 8080, To: to}},
 	})
@@ -118,7 +118,7 @@ func TestPortForwardToAnInsideHost(t *testing.T) {
 }
 
 func TestPingAndTracerouteThroughANAT(t *testing.T) {
-	w, a, b, r, c := home(t, nat.Config{})
+	w, a, b, r, c := natNetwork(t, nat.Config{})
 	p, q := newPinger(t, a), newPinger(t, b)
 	for seq := range uint16(2) {
 		require.NoError(t, p.send(w.now, "10.1.0.2", seq, 56, 0))
@@ -152,7 +152,7 @@ func TestPingAndTracerouteThroughANAT(t *testing.T) {
 
 // RFC 4787 §6: inside hosts reach each other by their outside addresses.
 func TestRFC4787_6_HairpinsBetweenInsideHosts(t *testing.T) {
-	w, a, b, _, c := home(t, nat.Config{})
+	w, a, b, _, c := natNetwork(t, nat.Config{})
 	bindUDP(t, c, "0.0.0.0:53")
 	ua, ub := bindUDP(t, a, "0.0.0.0:5000"), bindUDP(t, b, "0.0.0.0:6000")
 	send(t, w, a, ua, "10.1.0.2:53", "open")
@@ -167,7 +167,7 @@ func TestRFC4787_6_HairpinsBetweenInsideHosts(t *testing.T) {
 
 // RFC 4787 §10, §11: fragments of both directions pass, also out of order.
 func TestRFC4787_11_FragmentsPassANAT(t *testing.T) {
-	w, a, _, r, c := home(t, nat.Config{})
+	w, a, _, r, c := natNetwork(t, nat.Config{})
 	server, ua := bindUDP(t, c, "0.0.0.0:53"), bindUDP(t, a, "0.0.0.0:5000")
 	long := make([]byte, 1900)
 	for i := range long {
@@ -182,7 +182,7 @@ func TestRFC4787_11_FragmentsPassANAT(t *testing.T) {
 
 // RFC 6864 §5.3.1: the NAT chooses identifications that are unique for the outside address.
 func TestRFC6864_5_3_1_NATChoosesIdentifications(t *testing.T) {
-	w, a, b, _, c := home(t, nat.Config{})
+	w, a, b, _, c := natNetwork(t, nat.Config{})
 	server := bindUDP(t, c, "0.0.0.0:53")
 	seen := map[uint16]int{}
 	w.mangle = func(p []byte) {
@@ -203,7 +203,7 @@ func TestRFC6864_5_3_1_NATChoosesIdentifications(t *testing.T) {
 
 // RFC 5508 §6: the router sends an ICMP error to a host whose packets the NAT refuses.
 func TestRFC5508_6_AFullTableIsReported(t *testing.T) {
-	w, a, _, r, c := home(t, nat.Config{MaxPerHost: 1})
+	w, a, _, r, c := natNetwork(t, nat.Config{MaxPerHost: 1})
 	bindUDP(t, c, "0.0.0.0:53")
 	ua := bindUDP(t, a, "0.0.0.0:5000")
 	send(t, w, a, ua, "10.1.0.2:53", "first")
@@ -222,7 +222,7 @@ func TestRFC5508_6_AFullTableIsReported(t *testing.T) {
 }
 
 func TestPacketsFromOutsideMustBeTranslated(t *testing.T) {
-	w, a, _, r, c := home(t, nat.Config{})
+	w, a, _, r, c := natNetwork(t, nat.Config{})
 	require.NoError(t, c.Routing().Add(w.now, route("10.0.0.0/8", "10.1.0.1")))
 	p := newPinger(t, c)
 	require.NoError(t, p.send(w.now, "10.0.0.1", 1, 56, 0))
@@ -241,7 +241,7 @@ func TestPacketsFromOutsideMustBeTranslated(t *testing.T) {
 
 // RFC 5382 §4.3: a SYN to a port without a mapping is refused after 6 s.
 func TestRFC5382_4_3_ASYNFromOutsideIsRefusedLate(t *testing.T) {
-	w, _, _, r, c := home(t, nat.Config{})
+	w, _, _, r, c := natNetwork(t, nat.Config{})
 	_, err := c.TCP().Connect(w.now, netip.MustParseAddrPort("10.1.0.1:99"), 0)
 	require.NoError(t, err)
 	var reported time.Duration

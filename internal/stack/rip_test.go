@@ -23,8 +23,8 @@ func speaker(faces ...stack.Interface) stack.Config {
 	}
 }
 
-// onHub is an interface on the link where all nodes know each other.
-func onHub(own string) stack.Interface {
+// onSharedLink is an interface on the link where all nodes know each other.
+func onSharedLink(own string) stack.Interface {
 	f := face("if0", own+"/24")
 	for _, other := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
 		if other != own {
@@ -41,11 +41,11 @@ func onHub(own string) stack.Interface {
 func TestRIPv2OnASharedLink(t *testing.T) {
 	w := newWorld(t)
 	w.hub = true
-	cfg := speaker(onHub("10.0.0.1"), face("if1", "10.1.0.1/24"))
+	cfg := speaker(onSharedLink("10.0.0.1"), face("if1", "10.1.0.1/24"))
 	cfg.Routes = []stack.Route{route("172.16.0.0/12", "10.0.0.3")}
 	cfg.Redistribute = &rip.External{Tag: 5, Metric: 3}
-	r1, r2 := w.add(cfg), w.add(speaker(onHub("10.0.0.2"), face("if1", "10.2.0.1/24")))
-	host := w.add(stack.Config{Interfaces: []stack.Interface{onHub("10.0.0.3")}})
+	r1, r2 := w.add(cfg), w.add(speaker(onSharedLink("10.0.0.2"), face("if1", "10.2.0.1/24")))
+	host := w.add(stack.Config{Interfaces: []stack.Interface{onSharedLink("10.0.0.3")}})
 
 	var seen []ip.Header
 	r1.SetTap(func(_ clock.Time, i int, dir stack.Direction, _ ip.DropReason, pieces [][]byte) {

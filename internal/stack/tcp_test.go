@@ -277,7 +277,7 @@ func TestRandomPacketsNeverPanic(t *testing.T) {
 		}
 		packet := append(h.Append(nil), body...)
 		if h.Protocol == ip.ProtoTCP && len(body) >= 20 {
-			aim(rng, packet, &tuple)
+			addressToConnection(rng, packet, &tuple)
 		}
 		target := []*stack.Stack{a, b, c}[rng.IntN(3)]
 		input(target, w.now, frame(packet))

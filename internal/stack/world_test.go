@@ -71,19 +71,19 @@ func (w *world) drain(i int) {
 		}
 		more = w.stacks[i].Output(w.now, room, w.batch)
 		for _, tr := range w.batch.Trains() {
-			w.launch(i, &tr)
+			w.transmit(i, &tr)
 		}
 		w.batch.Reset()
 	}
 }
 
-func (w *world) launch(i int, tr *buffer.Train) {
+func (w *world) transmit(i int, tr *buffer.Train) {
 	to, ok := w.wires[end{i, tr.Iface}]
 	if slices.Contains(w.bus, end{i, tr.Iface}) {
 		for k := range tr.Count {
 			for _, e := range w.bus {
 				if e.stack != i {
-					w.fly(e, slices.Concat(tr.Packet(k)...), tr.Size)
+					w.carry(e, slices.Concat(tr.Packet(k)...), tr.Size)
 				}
 			}
 		}
@@ -99,7 +99,7 @@ func (w *world) launch(i int, tr *buffer.Train) {
 	for k := range tr.Count {
 		if w.rng.Float64() < w.loss {
 			if len(data) > 0 {
-				w.fly(to, data, tr.Size)
+				w.carry(to, data, tr.Size)
 				data = nil
 			}
 			continue
@@ -111,7 +111,7 @@ func (w *world) launch(i int, tr *buffer.Train) {
 		data = append(data, p...)
 	}
 	if len(data) > 0 {
-		w.fly(to, data, tr.Size)
+		w.carry(to, data, tr.Size)
 	}
 }
 
@@ -125,7 +125,7 @@ func (w *world) holder(a netip.Addr) (end, bool) {
 	return end{}, false
 }
 
-func (w *world) fly(to end, data []byte, size int) {
+func (w *world) carry(to end, data []byte, size int) {
 	w.inFlight = append(w.inFlight, flight{
 		at: w.now.Add(w.delay), to: to, f: buffer.Frame{Data: data, Size: size, Iface: to.iface},
 	})
@@ -222,8 +222,9 @@ func input(
 	s.Input(now, f.Iface, f.Checked, f.Packets(nil))
 }
 
-// aim turns a random segment into one for a known connection with a correct checksum.
-func aim(rng *rand.Rand, packet []byte, t *tcp.Tuple) {
+// addressToConnection turns a random segment into one for a known connection with a correct
+// checksum.
+func addressToConnection(rng *rand.Rand, packet []byte, t *tcp.Tuple) {
 	seg := packet[20:]
 	if rng.IntN(8) > 0 {
 		binary.BigEndian.PutUint16(seg, t.LocalPort)
