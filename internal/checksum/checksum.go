@@ -115,9 +115,9 @@ func Update(stored, was, is uint16) uint16 {
 	return ^uint16(s)
 }
 
-// PseudoHeader returns the partial sum of the pseudo-header of IPv4 (RFC 9293 §3.1) or IPv6 (RFC
-// 8200 §8.1), the family of both addresses: addresses, protocol of the upper layer and the length
-// in bytes of the segment.
+// PseudoHeader returns the partial sum of the pseudo-header: the addresses, the protocol of the
+// upper layer and the length of the segment in bytes. The family of the addresses selects the
+// format of IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1).
 func PseudoHeader(src, dst netip.Addr, protocol uint8, length int) uint64 {
 	if src.Is6() {
 		return pseudoHeader6(src.As16(), dst.As16(), protocol, length)

@@ -105,9 +105,9 @@ func TestObserverThatFallsBehind(t *testing.T) {
 	assert.Equal(t, o.queue.held, b.held)
 }
 
-// TestManyObserversShareOneBacklog checks that sixteen observers that never read hold no more
-// memory than one such observer, and that an observer that reads loses nothing. The memory must be
-// freed when the observers leave.
+// TestManyObserversShareOneBacklog checks that sixteen stalled observers hold no more memory than
+// one, and that an observer that reads loses nothing. The memory must be freed when the observers
+// leave.
 func TestManyObserversShareOneBacklog(t *testing.T) {
 	var b Backlog
 	var reads Observer

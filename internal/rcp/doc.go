@@ -8,10 +8,10 @@
 // into a classic window, which uses only the contiguous part of acknowledgments. Config.Timer
 // repeats packets as RFC 6298 does, and not every Tick.
 //
-// packet.go is the codec, assembler.go converts packets to a stream, disassembler.go a stream to
-// packets, timer.go is the retransmission timer, socket.go connects them, router.go finds and opens
-// the socket for a packet, loop.go is the send loop, and verdict.go names the results of received
-// packets.
+// packet.go is the codec. assembler.go converts packets to a stream, and disassembler.go a stream
+// to packets. timer.go is the retransmission timer. socket.go connects these parts, and router.go
+// finds or opens the socket for a packet. loop.go is the send loop. verdict.go names the results of
+// received packets.
 //
 // The document leaves some points open, and this package differs in others. Sequence numbers have
 // 64 bits internally, so the 32-bit numbers in packets may wrap. A FIN ends its direction at its

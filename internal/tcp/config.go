@@ -61,9 +61,9 @@ type Knobs struct {
 	// DelayedAck is how long an acknowledgment may be delayed; zero: a fifth of RTOMin, at most 40
 	// ms. Then a peer with the same configuration never mistakes the delay for a loss.
 	DelayedAck time.Duration
-	// MTUProbing says when the host searches for a path's MTU itself, because routers may not
-	// report it (RFC 4821): "off", "blackhole" when nothing else explains the loss of full
-	// segments, or "on" from the start; zero: "blackhole".
+	// MTUProbing says when the host searches for a path's MTU itself (RFC 4821), because routers
+	// may not report it. "off": never. "blackhole": when nothing else explains the loss of full
+	// segments. "on": from the start. Zero: "blackhole".
 	MTUProbing string
 	// NoDelay turns Nagle's algorithm off for new connections.
 	NoDelay bool

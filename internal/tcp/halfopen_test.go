@@ -176,8 +176,8 @@ func TestShrinkAndRestoreKeepTheState(t *testing.T) {
 	}
 }
 
-// TestHalfOpenOnTheWire checks that a host that keeps whole half-open connections sends the same
-// bytes at the same nanosecond as one that shrinks them.
+// TestHalfOpenOnTheWire compares a host that shrinks half-open connections with one that does not.
+// Both must send the same bytes at the same nanosecond.
 func TestHalfOpenOnTheWire(t *testing.T) {
 	for seed := range uint64(fewer(300)) {
 		cfg := Config{Limits: Limits{SynBacklog: 8}}

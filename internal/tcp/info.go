@@ -207,11 +207,11 @@ func (c *Conn) Reassembly() Reassembly {
 	return view
 }
 
-// SetProbe calls f with the connection's state at every acknowledgment that contains new
-// information, whenever data is sent, when the state or the sender's limit changes, at timeouts, at
-// tail and window probes, and when the sender enters, leaves or undoes a recovery or responds to an
-// ECN mark. The Info is valid only during the call, and f must not call the connection. A nil f
-// turns the probe off.
+// SetProbe calls f with the connection's state when data is sent, when an acknowledgment contains
+// new information, and at timeouts, tail probes and window probes. It also calls f when the state
+// or the sender's limit changes, when a recovery begins, ends or is undone, and when the sender
+// responds to an ECN mark. The Info is valid only during the call, and f must not call the
+// connection. A nil f turns the probe off.
 func (c *Conn) SetProbe(f func(*Info)) {
 	c.snd.rec.Changed = nil
 	if f != nil {

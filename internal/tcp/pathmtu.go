@@ -35,8 +35,8 @@ type search struct {
 	fails uint8      // consecutive lost probes of that size
 }
 
-// mtuReport is a reported MTU that is smaller than a segment that has arrived, and the sequence
-// number of the segment that the report concerns.
+// mtuReport is a reported MTU that is too small for a segment that has arrived. seq is the sequence
+// number of the reported segment.
 type mtuReport struct {
 	mtu int
 	seq uint64

@@ -325,10 +325,10 @@ func (r *Ack) lose(id uint32, rec *record) bool {
 	return true
 }
 
-// holdsGrowth reports whether an acknowledgment must not grow the window. There are four cases: in
-// fast recovery; before fast recovery, while only SACK reports data (RFC 3042 §2), unless the path
-// reorders; at the end of fast recovery without SACK, because duplicates have grown the window (RFC
-// 5681 §3.2 step 6); and with an ECN mark (RFC 3168 §6.1.2).
+// holdsGrowth reports whether an acknowledgment must not grow the window. The window does not grow
+// in fast recovery, or at an ECN mark (RFC 3168 §6.1.2). Before fast recovery it does not grow
+// while only SACK reports data (RFC 3042 §2), unless the path reorders. Without SACK it does not
+// grow at the end of fast recovery, because duplicates have grown it (RFC 5681 §3.2 step 6).
 func (r *Ack) holdsGrowth() bool {
 	v := r.v
 	e := v.Episode.kind

@@ -1,11 +1,11 @@
 package recovery
 
-// recut cuts the records that are longer than a segment of mss bytes, except records that have
-// arrived, and MTU probes, which are long on purpose. No piece spans two records in flight, because
-// the peer reports segments as they were sent. Before cutting, recut joins adjacent lost records,
-// so that only their last piece is short. The pieces replace the records both in sequence order and
-// in the order of transmission. move maps the id of a record to the id of the piece with its first
-// byte, and the end of the old queue to the end of the new one.
+// recut cuts the records that are longer than a segment of mss bytes. It keeps records of arrived
+// segments, and MTU probes, which are long on purpose. No piece spans two records in flight,
+// because the peer reports segments as they were sent. Before cutting, recut joins adjacent lost
+// records, so that only their last piece is short. The pieces replace the records both in sequence
+// order and in the order of transmission. move maps the id of a record to the id of the piece with
+// its first byte, and the end of the old queue to the end of the new one.
 func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 	old := *q
 	starts := make([]uint32, old.len()+1)

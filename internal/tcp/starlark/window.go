@@ -56,9 +56,9 @@ func larger(a, b quantity) quantity {
 	return a
 }
 
-// defaultRestart restarts after an idle period as the built-in algorithms do: it sets the window to
-// the restart window of RFC 5681 §4.1, and ssthresh to a value at which slow start restores most of
-// the old window (RFC 7661 §4.4.3).
+// defaultRestart restarts after an idle period as the built-in algorithms do. It sets the window to
+// the restart window of RFC 5681 §4.1. It sets ssthresh so that slow start restores most of the old
+// window (RFC 7661 §4.4.3).
 func (c *controller) defaultRestart(r *congestion.Restart) {
 	s := &c.state
 	cwnd := int(s.cwnd.n)
