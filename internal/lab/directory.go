@@ -17,7 +17,7 @@ import (
 )
 
 // directory is the directory into which this process writes a study's results. A lock keeps other
-// processes out, except those that write files of single cells.
+// processes out, except processes that write the files of parts.
 type directory struct {
 	path     string
 	manifest *Manifest

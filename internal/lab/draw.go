@@ -38,8 +38,8 @@ type DrawOptions struct {
 	OtherName string
 }
 
-// Draw draws the figures of a directory in all formats: those of all cells together, and those of
-// each cell with a record. It writes the report with all figures and returns its path.
+// Draw draws the figures of a directory in all formats: the figures of all cells together, and the
+// figures of each cell with a record. It writes the report with all figures and returns its path.
 func (r *Results) Draw(d DrawOptions) (report string, err error) {
 	page, jobs, err := r.page(&d)
 	if err != nil {

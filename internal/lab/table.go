@@ -29,8 +29,8 @@ var defaultMetrics = []result.Metric{
 
 // TableOptions select the content of a table.
 type TableOptions struct {
-	// Metrics are the columns; nil: those that the experiment's file chooses, or as many of the
-	// default ones as fit.
+	// Metrics are the columns; nil: the metrics that the experiment's file chooses, or as many of
+	// the default metrics as fit.
 	Metrics []result.Metric
 	// All adds a row for each flow even if there are many, instead of summarizing them.
 	All bool

@@ -21,7 +21,7 @@ func (v *Verdict) What() string {
 	return v.Claim.String()
 }
 
-// Case describes the cell: the swept settings, without those that the claim selects.
+// Case describes the cell by its settings that the claim does not select.
 func (v *Verdict) Case() string {
 	return settingsText(v.Open, " ", ", ")
 }

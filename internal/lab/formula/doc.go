@@ -18,5 +18,5 @@
 //
 // scan.go reads characters, parse.go and refer.go parse expressions, claim.go parses comparisons,
 // eval.go evaluates them, unit.go has the units. function.go has the functions of mathematics,
-// theory.go reads those of theory.txt.
+// theory.go reads the functions of theory.txt.
 package formula

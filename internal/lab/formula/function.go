@@ -47,7 +47,7 @@ func pure(about string, f func(float64) float64) function {
 	}
 }
 
-// functions are all functions: mathematics, to which init adds those of theory.txt.
+// functions are all functions: mathematics, to which init adds the functions of theory.txt.
 var functions = map[string]function{
 	"sqrt": {
 		params: []param{{"x", Unknown, required}}, of: Unknown, about: "the square root",

@@ -32,8 +32,7 @@ type Variable struct {
 // Ref is a metric that a formula uses.
 type Ref struct {
 	Metric result.Metric
-	// Flow is the index or the name of a flow. Empty: the metric is that of the whole run, or of
-	// the only flow.
+	// Flow is the index or the name of a flow; empty: the whole run, or the only flow.
 	Flow string
 	// Cell selects another cell by the values of swept variables.
 	Cell []Selector

@@ -73,7 +73,7 @@ func (n *node) empty() bool { return n.kind == scalar && n.text == "" && !n.quot
 
 func (n *node) plain(text string) bool { return n != nil && n.kind == scalar && n.text == text }
 
-// builder makes nodes from those of the YAML parser and rejects unsupported syntax.
+// builder makes nodes from the YAML parser's nodes and rejects unsupported syntax.
 type builder struct {
 	report *report
 	src    *source

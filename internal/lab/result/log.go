@@ -76,8 +76,8 @@ func writeLine(out *bufio.Writer, at time.Duration, what string, numbers ...int)
 	_, _ = out.Write(append(b, '\n'))
 }
 
-// opportunities returns the record's opportunities or, if it has none, those of a trace of the
-// link's rate.
+// opportunities returns the opportunities of a trace of the link's rate, or none if the record has
+// its own.
 func (l *LinkRecord) opportunities() iter.Seq[time.Duration] {
 	none := func(func(time.Duration) bool) {}
 	if len(l.Events) == 0 || slices.ContainsFunc(l.Events, func(e LinkEvent) bool {

@@ -50,7 +50,7 @@ func TestReadLog(t *testing.T) {
 	}, d)
 }
 
-// The signal delay of a millisecond without packets is one more than that of the next millisecond.
+// A millisecond without packets has a signal delay of one more than the next millisecond.
 func TestSignalDelay(t *testing.T) {
 	l, err := result.ReadLog("log", strings.NewReader("0 + 10\n20 + 10\n25 - 10 25\n26 - 10 6\n"))
 	require.NoError(t, err)

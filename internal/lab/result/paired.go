@@ -11,8 +11,8 @@ type Difference struct {
 }
 
 // Paired compares runs a[i] and b[i], which differ in one thing and had the same random draws: b
-// minus a. The common randomness cancels, so the interval is narrower than that of independent
-// means. Paired panics if the lengths differ.
+// minus a. The common randomness cancels, so the interval is narrower than for independent means.
+// Paired panics if the lengths differ.
 func Paired(a, b []float64) Difference {
 	if len(a) != len(b) {
 		panic("BUG: result: pairs of unequal length")

@@ -26,7 +26,7 @@ type Trial struct {
 	Flows    []Flow
 }
 
-// AddUp computes the metrics of the run from those of its flows: whether all have finished, the
+// AddUp computes the metrics of the run from its flows' metrics: whether all have finished, the
 // packets that they sent, and how evenly they shared the goodput (Jain's index).
 func (t *Trial) AddUp() {
 	var notes []string

@@ -2,7 +2,7 @@ package result
 
 import "math"
 
-// Unit is what a number measures: the unit of a metric, or one that only experiment files have.
+// Unit is the unit of a metric, or a unit that only experiment files have.
 type Unit string
 
 // These are the units.
