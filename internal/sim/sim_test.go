@@ -402,11 +402,11 @@ func TestNamesAreUnique(t *testing.T) {
 // corruption, also by a link that is not the first.
 func TestCorruptionBehindARouterIsDetected(t *testing.T) {
 	clean := netem.Config{Delay: time.Millisecond}
-	damaging := clean
-	damaging.Corrupt = netem.Corrupt{Share: 0.05, Where: netem.Payload, Bits: 2}
+	corrupting := clean
+	corrupting.Corrupt = netem.Corrupt{Share: 0.05, Where: netem.Payload, Bits: 2}
 	for name, wires := range map[string][]sim.LinkConfig{
-		"first":  {{AB: damaging, BA: clean}, both(clean)},
-		"second": {both(clean), {AB: damaging, BA: clean}},
+		"first":  {{AB: corrupting, BA: clean}, both(clean)},
+		"second": {both(clean), {AB: corrupting, BA: clean}},
 	} {
 		l, err := sim.NewLine(1, sim.LineConfig{Routers: 1, Links: wires})
 		require.NoError(t, err)
@@ -420,12 +420,12 @@ func TestCorruptionBehindARouterIsDetected(t *testing.T) {
 		over, err := l.Bulk(&sim.Bulk{Send: 1_000_000}, app, 80, time.Minute)
 		require.NoError(t, err)
 		require.True(t, over && !app.Wrong && app.Received == 1_000_000, name)
-		damaged := uint64(0)
+		corrupted := uint64(0)
 		for _, e := range []sim.End{{Host: l.Left}, {Host: l.Routers[0], Iface: 1}} {
-			damaged += e.Out().Counters().Corrupted
+			corrupted += e.Out().Counters().Corrupted
 		}
-		assert.Greater(t, damaged, uint64(20), name)
-		assert.Equal(t, damaged, found, name)
+		assert.Greater(t, corrupted, uint64(20), name)
+		assert.Equal(t, corrupted, found, name)
 	}
 }
 

@@ -24,7 +24,7 @@ type Segment struct {
 // connections.
 const maxTraced = 1 << 16
 
-// Trace calls f with each TCP segment that the host sends or receives from now on, except damaged
+// Trace calls f with each TCP segment that the host sends or receives from now on, except corrupted
 // and forwarded ones. The segment is valid only during the call, and f must not call the host.
 func (h *Host) Trace(f func(*Segment)) {
 	h.Tap(NewTracer(func(addr netip.Addr) bool {

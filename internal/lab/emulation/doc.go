@@ -2,7 +2,7 @@
 // exchange packets over UDP sockets, and one process, the middle, emulates the path between them.
 //
 //	sender 1 ──┐                            ┌── receiver 1
-//	sender 2 ──┤ middle: netem, by the clock ├── receiver 2
+//	sender 2 ──┤ middle: netem in real time ├── receiver 2
 //	sender n ──┘                            └── receiver n
 //
 // Each end is a process with a node, like `node run`. The middle has the links of

@@ -414,8 +414,8 @@ func drawnFlows(flows []*flow) []*flow {
 }
 
 // keyed returns the flows that the legend of a panel names. These are all flows, if there are few.
-// Of many flows of one kind, they are the first, the middle and the last one; of several kinds, the
-// first and the last of each.
+// If there are many, they are the first and the last of each kind; if all are of one kind, also the
+// middle one.
 func keyed(flows []*flow) map[*flow]bool {
 	named := map[*flow]bool{}
 	if len(flows) <= maxCurves {

@@ -95,7 +95,7 @@ func TestWindowPlotHasTheBDP(t *testing.T) {
 	p := plotOf(t, Plots(rec), "cwnd")
 	panel := &p.chart.Rows[0].Panels[0]
 	require.Len(t, panel.Rules, 2)
-	// At 10 Mbit/s, 50 kB are sent in 40 ms. Of a packet of 1500 bytes, 1448 are payload.
+	// At 10 Mbit/s, 50 kB are sent in 40 ms. A packet of 1500 bytes has 1448 bytes of payload.
 	assert.Equal(t, "BDP", panel.Rules[0].Text)
 	assert.InDelta(t, 50_000.0*1448/1500, panel.Rules[0].Value, 10)
 	assert.InDelta(t, 110_000.0*1448/1500, panel.Rules[1].Value, 10)

@@ -40,10 +40,10 @@ func draw(seed uint64, ipv6 bool) *scenario {
 	}
 	// Corruption on two links can cancel out, and no checksum detects that. So only one link
 	// corrupts packets.
-	damaging := r.IntN(len(s.line.Links))
+	corrupting := r.IntN(len(s.line.Links))
 	for i := range s.line.Links {
 		w := &s.line.Links[i]
-		if i != damaging {
+		if i != corrupting {
 			w.AB.Corrupt.Share, w.BA.Corrupt.Share = 0, 0
 		}
 		if ipv6 { // IPv6 has no smaller MTU (RFC 8200 §5)

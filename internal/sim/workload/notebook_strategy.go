@@ -10,7 +10,7 @@ import (
 // Strategy is the document's sender strategy: it decides which segment to send and when, and
 // handles acknowledgments. Times are in seconds since 1970, like Python's time.time().
 type Strategy interface {
-	// NextPacket returns the packet to send now, or false if there is none.
+	// NextPacket returns the packet to send now, or false if it has no packet.
 	NextPacket(now float64) (Packet, bool)
 	// ProcessAck handles an acknowledgment.
 	ProcessAck(now float64, a *Ack)

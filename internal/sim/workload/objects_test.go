@@ -189,14 +189,14 @@ func TestPacketsOfSelectiveRepeat(t *testing.T) {
 func TestCorruptionEqualsLoss(t *testing.T) {
 	testenv.NeedNoRace(t)
 	const p = .05
-	damage := line(netem.Config{})
-	damage.Down.Corrupt = netem.Corrupt{Share: p}
+	corrupting := line(netem.Config{})
+	corrupting.Down.Corrupt = netem.Corrupt{Share: p}
 	for _, name := range []string{"rdt", "rdt, interleaved", "sequential"} {
-		r := runObjects(t, damage, 1, arms[name])
+		r := runObjects(t, corrupting, 1, arms[name])
 		assert.Zero(t, r.Damaged)
 		assert.NotZero(t, r.Again)
 	}
-	r := runObjects(t, damage, 1, workload.ObjectsConfig{RDT: rdt.Config{Selective: true}})
+	r := runObjects(t, corrupting, 1, workload.ObjectsConfig{RDT: rdt.Config{Selective: true}})
 	assert.InDelta(t, 7650/(1-p), float64(r.Sent), 4*math.Sqrt(7650*p)/(1-p))
 }
 
