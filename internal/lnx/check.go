@@ -240,7 +240,7 @@ func (p *parser) checkOwnAddress(n *Neighbor, own index) {
 // unknownInterface records an error for a name that no interface has, unless a line that was
 // rejected may have declared that interface.
 func (p *parser) unknownInterface(name Word) {
-	if p.excused[name.Text] {
+	if p.suppressed[name.Text] {
 		return
 	}
 	var names []string
@@ -275,7 +275,7 @@ func (p *parser) checkScopedHop(r Route) {
 		return
 	}
 	bare := r.Via.WithZone("")
-	if face.Tun == nil && !p.excused[bare.String()] &&
+	if face.Tun == nil && !p.suppressed[bare.String()] &&
 		!slices.ContainsFunc(p.cfg.Neighbors, func(n Neighbor) bool {
 			return n.Addr == bare && n.Iface == zone
 		}) {
@@ -305,7 +305,7 @@ func (p *parser) checkNextHop(r Route) {
 	case i >= 0 && p.cfg.Interfaces[i].Has(r.Via):
 		p.report.add(r.viaAt, via, "next hop "+via+" is this node's own address",
 			"a neighbor's address")
-	case known, p.excused[via]:
+	case known, p.suppressed[via]:
 	case i < 0 && !p.subnetsUnknown:
 		p.report.add(r.viaAt, via, "next hop "+via+" is on no interface's subnet",
 			"a neighbor's address")
@@ -332,7 +332,7 @@ func (p *parser) checkTCP() {
 func (p *parser) checkRIP() {
 	r := p.cfg.RIP
 	for i, addr := range r.AdvertiseTo {
-		if _, known := p.neighborAt[addr]; !known && !p.excused[addr.String()] {
+		if _, known := p.neighborAt[addr]; !known && !p.suppressed[addr.String()] {
 			p.report.add(p.advertiseAt[i], addr.String(), addr.String()+
 				" is not a neighbor of this file", "an address that a neighbor line declares")
 		}

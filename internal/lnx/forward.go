@@ -176,7 +176,7 @@ func (p *parser) addForward(d Forward) {
 	for i := range p.cfg.Forwards {
 		o := &p.cfg.Forwards[i]
 		if o.Kind != d.Kind && !(o.local() && d.local()) || o.UDP != d.UDP || o.Port != d.Port ||
-			!o.meets(&d) {
+			!o.conflictsWith(&d) {
 			continue
 		}
 		what := d.Kind + " " + d.place() + " is already"
@@ -193,8 +193,9 @@ func (p *parser) addForward(d Forward) {
 	p.cfg.Forwards = append(p.cfg.Forwards, d)
 }
 
-// meets reports whether two port forwards of the same kind and port cannot listen at the same time.
-func (d *Forward) meets(o *Forward) bool {
+// conflictsWith reports whether two port forwards of the same kind and port cannot listen at the
+// same time.
+func (d *Forward) conflictsWith(o *Forward) bool {
 	if !d.local() {
 		return true
 	}

@@ -150,7 +150,7 @@ func (p *parser) readDirective(l line) {
 		d.read(p, l)
 	}
 	if len(p.report.errs) > before {
-		p.excuse(l)
+		p.suppressMissing(l)
 	}
 }
 

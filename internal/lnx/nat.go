@@ -271,7 +271,7 @@ func checkNATs(p *parser) {
 		n := byName[f.iface.Text]
 		own := func(i Interface) bool { return i.Has(f.To.Addr()) }
 		switch {
-		case n == nil && !p.excused[f.iface.Text]:
+		case n == nil && !p.suppressed[f.iface.Text]:
 			p.report.bad(f.iface, "not an interface with a NAT", "a line `nat on NAME`")
 		case n == nil:
 		case slices.ContainsFunc(p.cfg.Interfaces, own):

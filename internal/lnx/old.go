@@ -56,7 +56,7 @@ func (p *parser) readOld(g oldGrammar, lines []line) {
 				node = g.end(r, l.words, r.host)
 			}
 		case !r.words(l, g.words, g.words, g.link):
-			p.excuse(l)
+			p.suppressMissing(l)
 		case g.node == "":
 			local, remote := g.end(r, l.words, r.host), g.end(r, l.words[2:], r.remoteHost)
 			p.addLink(local, remote, l.words[1], l.words[3])
@@ -98,7 +98,7 @@ func (p *parser) addLink(local, remote end, localVIP, remoteVIP Word) {
 	localAddr, okLocal := p.report.addr4(localVIP)
 	remoteAddr, okRemote := p.report.addr4(remoteVIP)
 	if !okLocal || !okRemote || !remote.ok {
-		p.excused[remoteVIP.Text] = true
+		p.suppressed[remoteVIP.Text] = true
 		p.subnetsUnknown = true
 		return
 	}

@@ -52,9 +52,9 @@ type parser struct {
 	full bool
 	// neighborAt has the position of each neighbor. The function check fills it.
 	neighborAt map[netip.Addr]Pos
-	// excused has the words of lines with errors. If a line about an interface or a neighbor has an
-	// error, that name is not also reported as missing.
-	excused map[string]bool
+	// suppressed has the words of lines with errors. If a line about an interface or a neighbor has
+	// an error, that name is not also reported as missing.
+	suppressed map[string]bool
 	// subnetsUnknown is set if a line with an error may have declared an interface, because its
 	// subnets are then unknown.
 	subnetsUnknown bool
@@ -74,15 +74,15 @@ func Parse(file string, text []byte) (*Config, error) {
 // a file with errors, the Config contains the valid parts.
 func Read(file string, text []byte) (*Config, Errors) {
 	p := &parser{
-		report:  report{file: file},
-		cfg:     &Config{Name: baseName(file), file: file},
-		seen:    map[string]Word{},
-		tuns:    map[Pos]line{},
-		excused: map[string]bool{},
+		report:     report{file: file},
+		cfg:        &Config{Name: baseName(file), file: file},
+		seen:       map[string]Word{},
+		tuns:       map[Pos]line{},
+		suppressed: map[string]bool{},
 	}
 	if lines, broken, ok := p.report.lex(text); ok {
 		for _, l := range broken {
-			p.excuse(l)
+			p.suppressMissing(l)
 		}
 		p.cfg.lines = p.report.lines
 		p.cfg.Grammar = detect(lines)
@@ -163,11 +163,11 @@ func RTODefaults(profile string) (least, most time.Duration) {
 	return defaultRTOMin, defaultRTOMax
 }
 
-// excuse prevents errors about missing interfaces and neighbors if a line with an error may have
-// declared them.
-func (p *parser) excuse(l line) {
+// suppressMissing prevents errors about missing interfaces and neighbors if a line with an error
+// may have declared them.
+func (p *parser) suppressMissing(l line) {
 	for _, w := range l.words {
-		p.excused[w.Text] = true
+		p.suppressed[w.Text] = true
 	}
 	d := findDirective(l.keyword().Text)
 	if d == nil || d.name == "interface" {
@@ -197,7 +197,7 @@ func (p *parser) addInterface(i Interface) {
 			p.report.add(i.Pos, i.Name, "too many interfaces",
 				fmt.Sprintf("at most %d", maxInterfaces))
 		}
-		p.excused[i.Name] = true
+		p.suppressed[i.Name] = true
 		p.subnetsUnknown = true
 		return
 	}

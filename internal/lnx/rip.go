@@ -337,8 +337,8 @@ func (p *parser) readTrigger(l line) {
 	case least > most:
 		p.report.bad(l.words[3], "less than the minimum", l.words[2].Text+" or more")
 	case p.once("rip triggered-update-delay", l.words[2]):
-		p.cfg.RIP.TriggerMin = orNone(least, time.Millisecond)
-		p.cfg.RIP.TriggerMax = orNone(most, time.Millisecond)
+		p.cfg.RIP.TriggerMin = timeOrOff(least, time.Millisecond)
+		p.cfg.RIP.TriggerMax = timeOrOff(most, time.Millisecond)
 	}
 }
 

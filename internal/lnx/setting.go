@@ -76,14 +76,14 @@ func timer[T any](
 	}
 	read := func(r *report, w Word) (time.Duration, bool) {
 		n, ok := r.number(w, least, most, " "+units)
-		return orNone(n, unit), ok
+		return timeOrOff(n, unit), ok
 	}
 	write := func(d time.Duration) string { return strconv.FormatInt(int64(d/unit), 10) }
 	return settingOf(name, strings.ToUpper(units), field, read, write)
 }
 
-// orNone converts a number of units to a time, and 0 to -1.
-func orNone(n int, unit time.Duration) time.Duration {
+// timeOrOff converts a number of units to a time, and 0 to -1.
+func timeOrOff(n int, unit time.Duration) time.Duration {
 	if n == 0 {
 		return -1
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// placed adds the position in the file to an error about an interface's UDP address.
-func placed(c *lnx.Config, err error) error {
+// withPosition adds the position in the file to an error about an interface's UDP address.
+func withPosition(c *lnx.Config, err error) error {
 	bind, ok := errors.AsType[*link.BindError](err)
 	if !ok {
 		return err
@@ -48,7 +48,7 @@ func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 			_ = d.Close() // the device is opened only to test whether the address is free
 			continue
 		}
-		at, ok := errors.AsType[*lnx.Error](placed(c, err))
+		at, ok := errors.AsType[*lnx.Error](withPosition(c, err))
 		if !ok {
 			at = &lnx.Error{File: c.Name, Msg: err.Error()}
 		}

@@ -23,7 +23,7 @@ func OpenNode(cfg node.Config, file *lnx.Config) (*node.Node, error) {
 		return nil, err
 	}
 	n, err := node.Open(cfg)
-	return n, placed(file, err)
+	return n, withPosition(file, err)
 }
 
 // Network converts a file. An interface without a name is a deleted one.

@@ -150,7 +150,7 @@ func (l *reloading) apply() (control.Reloaded, error) {
 		return nothingReloaded(), fmt.Errorf("reload: %w: %w", control.ErrUsage, err)
 	}
 	if l.reconfiguration, err = l.node.Devices.Prepare(l.network, l.released.faces); err != nil {
-		return nothingReloaded(), fmt.Errorf("reload: %w", placed(l.now, err))
+		return nothingReloaded(), fmt.Errorf("reload: %w", withPosition(l.now, err))
 	}
 	l.list()
 	if err := l.applyAll(); err != nil {

@@ -28,7 +28,7 @@ func (s *Set) Splice(r control.Splice) (*Forward, error) {
 	}
 	fw := s.newForward(control.DoorSplice, "tcp+udp", r.Addr.String(), to.String())
 	fw.addr = &net.IPAddr{IP: r.Addr.AsSlice()}
-	if err := s.owns(r.Addr); err != nil {
+	if err := s.checkOwnAddr(r.Addr); err != nil {
 		fw.stopListening()
 		return nil, fmt.Errorf("splice %v: %w", r.Addr, err)
 	}
@@ -54,8 +54,8 @@ func (s *Set) takeAll(fw *Forward, way route, echo func(*stack.Echo) bool) (*For
 	return fw, err
 }
 
-// owns returns an error if no interface has the address.
-func (s *Set) owns(a netip.Addr) error {
+// checkOwnAddr returns an error if no interface has the address.
+func (s *Set) checkOwnAddr(a netip.Addr) error {
 	return s.node.Ask(func(*stack.Stack, clock.Time) error {
 		if a.IsValid() && slices.ContainsFunc(s.node.Faces(), func(f stack.Interface) bool {
 			return f.Addr.Addr() == a || slices.ContainsFunc(f.IPv6,

@@ -187,7 +187,7 @@ func (g *datagrams) drop(f *datagramFlow) {
 }
 
 func (g *datagrams) write(f *datagramFlow, conn net.Conn, p []byte) {
-	g.passed(f, g.in, len(p))
+	g.countDatagram(f, g.in, len(p))
 	f.asked.Store(int64(len(p)))
 	_, err := conn.Write(p)
 	if refused(err) { // the error concerns an earlier datagram, and this datagram was not sent
@@ -253,8 +253,8 @@ func (g *datagrams) serve(f *datagramFlow) {
 	g.end(f, nil)
 }
 
-// passed counts a datagram, and restarts the timeout of a silent flow.
-func (g *datagrams) passed(f *datagramFlow, in bool, k int) {
+// countDatagram counts a datagram, and restarts the timeout of a silent flow.
+func (g *datagrams) countDatagram(f *datagramFlow, in bool, k int) {
 	f.last.Store(time.Now().UnixNano())
 	g.forward.count(in, k)
 }
@@ -269,7 +269,7 @@ func (g *datagrams) answers(f *datagramFlow, conn net.Conn) {
 		}
 		k, err := conn.Read(buf)
 		if err == nil {
-			g.passed(f, !g.in, k)
+			g.countDatagram(f, !g.in, k)
 			f.answered.Store(true)
 			err = g.reply(buf[:k], f.from)
 		}

@@ -162,7 +162,7 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 		page.Verified, err = compare(answer.Header, hash.Sum(nil))
 	}
 	if err != nil {
-		return fmt.Errorf("%w (%s)", pageError(ctx, err), came(page.Bytes, answer.ContentLength))
+		return fmt.Errorf("%w (%s)", pageError(ctx, err), arrived(page.Bytes, answer.ContentLength))
 	}
 	return nil
 }
@@ -243,13 +243,13 @@ func (s *storing) store(ctx context.Context, client *http.Client, answer *http.R
 			advice = "get it again with --force"
 		}
 		return fmt.Errorf("%w (%s; %d bytes are kept in %s: %s)", pageError(ctx, err),
-			came(t.result.Bytes, t.total), t.result.Offset+t.result.Bytes, s.t.part(), advice)
+			arrived(t.result.Bytes, t.total), t.result.Offset+t.result.Bytes, s.t.part(), advice)
 	}
 	return nil
 }
 
-// came describes how much of a page has arrived. A length of -1 means unknown.
-func came(bytes, length int64) string {
+// arrived describes how much of a page has arrived. A length of -1 means unknown.
+func arrived(bytes, length int64) string {
 	if length < 0 {
 		return fmt.Sprintf("%d bytes arrived", bytes)
 	}

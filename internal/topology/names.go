@@ -48,7 +48,7 @@ func (p *Plan) names(ends [][]end, routers []bool) []string {
 		if routers[i] {
 			continue
 		}
-		if n := p.asking(i, ends); n > most {
+		if n := p.clientsOf(i, ends); n > most {
 			server, most = i, n
 		}
 	}

@@ -131,9 +131,9 @@ func (p *Plan) isInside(router, node int, ends [][]end) bool {
 	return false
 }
 
-// asking returns how many nodes can open connections to a node. Nodes outside a NAT cannot open
+// clientsOf returns how many nodes can open connections to a node. Nodes outside a NAT cannot open
 // connections to nodes inside.
-func (p *Plan) asking(server int, ends [][]end) int {
+func (p *Plan) clientsOf(server int, ends [][]end) int {
 	if len(p.NATs) == 0 {
 		return len(p.Nodes)
 	}
