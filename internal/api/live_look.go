@@ -132,7 +132,6 @@ func (h *feed) updatePolls(ctx context.Context, now *served, looks map[*member]c
 	}
 }
 
-// parts are the keys of a node's parts.
 func parts(name string) []string {
 	return []string{
 		name + " faces", name + " sockets", name + " routes", name + " neighbors", name + " rip",
@@ -140,7 +139,6 @@ func parts(name string) []string {
 	}
 }
 
-// pollNode polls one node.
 func (h *feed) pollNode(ctx context.Context, name string, op control.Operator) {
 	every := time.NewTicker(pollTime)
 	defer every.Stop()

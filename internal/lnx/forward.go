@@ -165,7 +165,6 @@ func (r *report) machine(w Word) (netip.Addr, bool) {
 	return a, true
 }
 
-// datagrams reads the optional word udp.
 func (p *parser) datagrams(l line, d *Forward, usage string) bool {
 	d.UDP = len(l.words) > 3
 	return p.report.fixed(l, 3, "udp", usage)

@@ -147,7 +147,6 @@ type watched struct {
 	Problem string          `json:"problem,omitempty"`
 }
 
-// watchLine repeats a line until ctx ends.
 func watchLine(s *Shell, c *cobra.Command, o *watchFlags) error {
 	s.env.endless()
 	ctx, leave := context.WithCancel(c.Context())

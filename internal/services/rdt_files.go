@@ -35,7 +35,6 @@ func readObjects(ctx context.Context, paths []string) ([]rdt.Object, error) {
 	return g.objects, nil
 }
 
-// path reads a file, or all files below a directory.
 func (g *gathering) path(ctx context.Context, where *files.Folder, p string) error {
 	info, err := where.Stat(p)
 	switch {

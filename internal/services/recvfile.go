@@ -136,7 +136,6 @@ func (t *transfer) expected(r *control.RecvFile) error {
 	return nil
 }
 
-// part returns the name of an incomplete file.
 func (t *transfer) part() string { return t.result.Path + ".part" }
 
 // target is the file that a transfer writes.

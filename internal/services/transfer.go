@@ -110,7 +110,6 @@ func (t *transfer) finish(err error) (control.Transfer, error) {
 	return t.result, err
 }
 
-// digest returns the SHA-256 of the file so far.
 func (t *transfer) digest() string { return hex.EncodeToString(t.hash.Sum(nil)) }
 
 // sendFile connects, sends the file up to its size at the start, closes the connection, and waits
