@@ -97,7 +97,7 @@ func (f *FlowRecorder) Own(name string, value float64) {
 	f.own[i] = value
 }
 
-// SendMSS sets the sender's MSS.
+// SetMSS sets the sender's MSS.
 func (f *FlowRecorder) SetMSS(bytes int) { f.mss = max(f.mss, bytes) }
 
 // Row records a complete sample.
