@@ -287,9 +287,9 @@ func (t *Tracer) Wait(ctx context.Context) ([]Hop, error) {
 // samples that were dropped because the function was too slow.
 type Sample node.Sample
 
-// Probe calls f with the connection's state at every acknowledgment that changes it, at every
-// change of its State and of what limits it, at every timeout and probe, and at the beginning and
-// end of every recovery. A second Probe replaces the first. A nil f ends it: when Probe returns,
+// Probe calls f with the connection's state: whenever data is sent, at every acknowledgment that
+// changes the state, when State or what limits the sender changes, at every timeout, tail loss probe
+// and window probe, and when a recovery begins or ends. A second Probe replaces the first. A nil f ends it: when Probe returns,
 // the previous function is not called again. The end of the connection ends it too.
 //
 // The calls come from one goroutine, in order of time. The function must not call Probe. The node

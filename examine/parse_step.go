@@ -206,7 +206,7 @@ func (p *parser) transfer(s *step) {
 		}
 		percent, err := strconv.ParseFloat(strings.TrimSuffix(w.text, "%"), 64)
 		if err != nil || !strings.HasSuffix(w.text, "%") || percent < 0 || percent > 50 {
-			p.fail(w, "not a percentage "+diagnostic.Quote(w.text), "0% to 50%")
+			p.fail(w, diagnostic.Quote(w.text)+" is not a valid share", "0% to 50%")
 			return
 		}
 		*map[string]*float64{

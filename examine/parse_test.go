@@ -33,7 +33,7 @@ func TestErrors(t *testing.T) {
 		{"no S.", `7:4: the line has no time; expected for 3 rtt`},
 		{`printed "abc`, `7:9: the text is not closed; expected a second "`},
 		{"transfer up 3", `7:10: unknown direction "up"; expected one of to or from`},
-		{"transfer to 3 loss 2", `7:20: not a percentage "2"; expected 0% to 50%`},
+		{"transfer to 3 loss 2", `7:20: "2" is not a valid share; expected 0% to 50%`},
 		{"send rip response route 10.0.0.0/33 cost 1", `7:25: not a prefix`},
 		{"send rip response route net7 cost 1", `7:25: not a prefix`},
 		{"send packet dst subject9", `7:17: not an address`},

@@ -71,7 +71,7 @@ func Formats() (names []string) {
 func (n *Network) Export(to string) (*Export, error) {
 	i := slices.IndexFunc(formats, func(f format) bool { return f.name == to })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: the format %q%s must be %s", ErrExport, to,
+		return nil, fmt.Errorf("%w: unknown format %q%s: must be %s", ErrExport, to,
 			diagnostic.DidYouMean(to, Formats()), diagnostic.OneOf(Formats()))
 	}
 	if n.Subnet.Bits() > 30 || !n.Subnet.Addr().Is4() || n.Subnet != n.Subnet.Masked() {

@@ -395,8 +395,8 @@ func TestExportNotes(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	n := networks(t)["ring"]
 	for to, want := range map[string]string{
-		"": `cannot export the network: the format "" must be compose, containerlab, kubernetes or mininet`,
-		"minimet": `cannot export the network: the format "minimet" (did you mean mininet?) ` +
+		"": `cannot export the network: unknown format "": must be compose, containerlab, kubernetes or mininet`,
+		"minimet": `cannot export the network: unknown format "minimet" (did you mean mininet?): ` +
 			`must be compose, containerlab, kubernetes or mininet`,
 	} {
 		_, err := n.Export(to)

@@ -61,7 +61,7 @@ func labJudgeCommand() *cobra.Command {
 	f.StringVar(&o.with, "with", "ns3", "compare with `SIMULATOR`: ns3")
 	repl.Choose(c, "with", "ns3")
 	f.StringSliceVar(&o.without, "without", nil,
-		"run ns-3 without its deviations `NAMES` from RFCs, separated by commas (docs/ns3.md)")
+		"remove the deviations `NAMES` from ns-3, separated by commas (docs/ns3.md lists them)")
 	repl.CompleteFlag(c, "without", ns3.Deviations()...)
 	addChanges(f, &o.flags)
 	f.IntVar(&o.flags.trials, "trials", 0, "run each cell `N` times with each program")

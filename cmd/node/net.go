@@ -242,7 +242,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 	}
 	if err != nil {
 		return nil, &usageError{noFile(arg, err,
-			"a folder of .lnx files, one of them, or a "+topology.Extension+" file")}
+			"a folder of .lnx files, a single .lnx file or a "+topology.Extension+" file")}
 	}
 	f := &networkFiles{source: source, name: networkName([]string{arg})}
 	paths := []string{arg}

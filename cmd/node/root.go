@@ -166,7 +166,7 @@ func flagError(err error) error {
 		return fmt.Errorf("--%s %q: %w", name, bad.GetValue(), errors.Unwrap(bad))
 	}
 	want := map[string]string{
-		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
+		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more",
 		"float64": "a number", "bool": "true or false",
 		"duration": "a time like 10s or 1m30s", "": "debug, info, warn or error",
 		"stringToString": "PROTOCOL=PROGRAM",

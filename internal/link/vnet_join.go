@@ -8,9 +8,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// joiner joins consecutive segments of a flow to one large packet, which the kernel accepts in one
-// call. Only packets with valid checksums may be joined, because the kernel computes the checksum
-// of the joined packet anew.
+// joiner merges consecutive segments of a flow into one large packet, which the kernel accepts in
+// one call. Only packets with valid checksums may be merged, because the kernel recomputes the
+// checksum of the result.
 type joiner struct {
 	pieces [][]byte // pieces of the packet, headers first; [0] is head if there are several
 	layout

@@ -81,8 +81,8 @@ type Config struct {
 	// MaxBytes limits the receiver's memory for objects that Next has not returned. Zero means 256
 	// MiB.
 	MaxBytes int
-	// Linger is how long a complete receiver still answers after the last packet, because its last
-	// acknowledgment may have been lost. Zero means 8 times Timeout.
+	// Linger is how long a receiver that has everything keeps answering after the latest packet,
+	// because its last acknowledgment may have been lost. Zero means 8 times Timeout.
 	Linger time.Duration
 
 	// Patience is how long either end waits without progress. Zero means 30 s.

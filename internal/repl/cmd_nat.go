@@ -29,7 +29,10 @@ func natCommand(e *env) *cobra.Command {
 			"`mapping TYPE` sets only the first property, `filtering TYPE` only the second.\n" +
 			"KEYs set timeouts, here with their defaults: `udp 5m`, `established 2h4m` and\n" +
 			"`transitory 4m` for TCP, and `icmp 1m`. `sessions N` and `per-host N` limit the\n" +
-			"number of sessions. `nat forward` forwards an outside port to an inside host.",
+			"number of sessions. `nat forward` forwards an outside port to an inside host;\n" +
+			"`nat off` with a protocol and a port removes only such a port forward.\n" +
+			"`nat probe SERVER` finds out which kinds of NAT are on the path to SERVER, where\n" +
+			"`nat serve` must run. `nat clear` removes all sessions.",
 		Example: "nat on if1 symmetric\nnat forward if1 tcp 8080 10.0.0.2:80",
 	}, natVerb(e, "on IFACE [TYPE] [KEY VALUE ...]", "translate addresses at an interface",
 		func(args []string) control.SetNAT {

@@ -176,7 +176,7 @@ func (tx *sender) enqueueOne(p packet) {
 	tx.packets = append(tx.packets, p)
 }
 
-// localRoom returns how many more packets the queue to the node itself holds.
+// localRoom returns how many more packets of maximum length fit into the queue to the node itself.
 func (tx *sender) localRoom() int { return (maxQueuedBytes - tx.bytes) / ip.MaxPacketLen }
 
 // mayFragment reports whether one of the node's packets may be fragmented (RFC 791 §3.2). TCP uses

@@ -13,10 +13,10 @@ func (q *reassembly) reports() bool { return q.ooo.Len() > 0 || q.dsack.Start < 
 // reported late as lost (RFC 8985 §6.2).
 const maxRuns = 48
 
-// sackBlocks adds the SACK blocks to an acknowledgment: first the duplicate, if any (RFC 2883 §4),
-// then the ranges that changed last (RFC 2018 §4), then the lowest. If more acknowledgments follow,
-// a block shows its range as it was at the last change that this acknowledgment reports. room is
-// the path's payload size, which bounds the options.
+// sackBlocks adds SACK blocks to an acknowledgment in this order: the duplicate, if any (RFC 2883
+// §4), the ranges that changed last (RFC 2018 §4), and the lowest of the other ranges. If more
+// acknowledgments are due, a changed range is reported as it was right after its change, without
+// later growth. room is the path's payload size, which bounds the options.
 func (r *receiver) sackBlocks(o *Options, room int) {
 	if !r.sack {
 		return

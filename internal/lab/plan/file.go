@@ -153,8 +153,12 @@ func readFlag(r *report, flag, arg string, many bool) (k keyPath, value *node) {
 	key, text, found := strings.Cut(arg, "=")
 	key = strings.TrimSpace(key)
 	if !found || key == "" {
+		want := "KEY=VALUE, such as flows.0.cc=reno"
+		if many {
+			want = "KEY=A,B,..., such as flows.0.cc=reno,cubic"
+		}
 		r.add(place{src, 1, 1, max(1, utf8.RuneCountInString(arg))},
-			diagnostic.Quote(arg)+" has no key and value", "KEY=VALUE, such as flows.0.cc=reno")
+			diagnostic.Quote(arg)+" is not a key and a value", want)
 		return k, nil
 	}
 	k = splitKey(key, place{src: src, line: 1, col: 1})

@@ -79,8 +79,8 @@ func (p *peer) dropHighest() {
 	}
 }
 
-// The receiver requests data from its sender, repeats the request each second, and gives up at the
-// tenth time.
+// The receiver sends its sender up to ten requests, one second apart, and gives up one second after
+// the last.
 const (
 	handshakeRetry = time.Second
 	handshakeTries = 10

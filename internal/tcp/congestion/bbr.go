@@ -25,8 +25,8 @@ const (
 // parentheses. There are two additions of Linux: a pacing margin of one percent, and room for
 // aggregated acknowledgments. Linux's policer detection is not included, because no document
 // describes it. The pacing rate is the largest delivery rate of the last ten rounds. Losses do not
-// reduce it: version 3 (bbr3) backs off above a loss rate of 2 %, but version 1 keeps its rate at
-// 10 %, even if its competitors suffer these losses.
+// reduce it: version 3 (bbr3) backs off above a loss rate of 2 %, but version 1 does not slow down
+// even at 10 %, and even if competing flows suffer the losses that it causes.
 type bbr struct {
 	bbrSender
 	state bbrState
