@@ -288,9 +288,10 @@ func (t *Tracer) Wait(ctx context.Context) ([]Hop, error) {
 type Sample node.Sample
 
 // Probe calls f with the connection's state: whenever data is sent, at every acknowledgment that
-// changes the state, when State or what limits the sender changes, at every timeout, tail loss probe
-// and window probe, and when a recovery begins or ends. A second Probe replaces the first. A nil f ends it: when Probe returns,
-// the previous function is not called again. The end of the connection ends it too.
+// changes the state, when State or what limits the sender changes, at every timeout, tail loss
+// probe and window probe, and when a recovery begins or ends. A second Probe replaces the first. A
+// nil f ends it: when Probe returns, the previous function is not called again. The end of the
+// connection ends it too.
 //
 // The calls come from one goroutine, in order of time. The function must not call Probe. The node
 // does not wait for it: if it is slow, up to 4096 samples are queued, and Missed counts the others.

@@ -180,8 +180,8 @@ func TestMessageNGOnTheWire(t *testing.T) {
 		"20010db8000f00000000000000000000"+"0007"+"30"+"03", hex.EncodeToString(m.Payload))
 }
 
-// RFC 2080 §2.4.1 and §2.5.2: when a router starts, it multicasts a request and its table to ff02::9
-// on every link. The metric of a link's network is the cost of its interface.
+// RFC 2080 §2.4.1 and §2.5.2: when a router starts, it multicasts a request and its table to
+// ff02::9 on every link. The metric of a link's network is the cost of its interface.
 func TestStartNG(t *testing.T) {
 	cfg := plainNG()
 	cfg.Interfaces[1].Cost = 3
