@@ -104,7 +104,7 @@ func podFlags(f *pflag.FlagSet, p *batch.Pod) {
 	f.StringVar(&p.Image, "image", "", "Kubernetes: container `IMAGE` with this version (default: "+
 		defaultImage()+")")
 	f.StringVar(&p.Claim, "claim", "",
-		"Kubernetes: store the results in the volume `CLAIM` (default: tidepool)")
+		"Kubernetes: the results are in the volume `CLAIM` (default: tidepool)")
 }
 
 // setPod sets a job's image, volume claim and extra arguments. A flag takes precedence over the

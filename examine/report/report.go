@@ -27,8 +27,10 @@ func Line(r *examine.Result) string {
 	}
 	b.WriteByte('\n')
 	if f := r.Failure; f != nil && r.Verdict != examine.Skipped {
-		fmt.Fprintf(&b, "         %s\n         rule: %s\n         likely cause: %s\n",
-			reason(r), r.Check.Rule, r.Check.Bug)
+		fmt.Fprintf(&b, "         %s\n         rule: %s\n", reason(r), r.Check.Rule)
+		if r.Verdict == examine.Fail || r.Verdict == examine.Flaky {
+			fmt.Fprintf(&b, "         likely cause: %s\n", r.Check.Bug)
+		}
 		if f.Hint != "" {
 			fmt.Fprintf(&b, "         note: %s\n", f.Hint)
 		}

@@ -71,6 +71,9 @@ func TestText(t *testing.T) {
 		"         line 7, `expect S.`: it did not come\n"+
 		"         rule: A SYN-ACK answers it.\n         likely cause: No answer & no RST.\n"+
 		"         note: a bad <checksum>\n", report.Line(&r.Results[1]))
+	crash := r.Results[1]
+	crash.Verdict = examine.Crashed
+	assert.NotContains(t, report.Line(&crash), "likely cause", "the fault that a check looks for")
 	assert.Contains(t, report.Line(&r.Results[2]), "(the stack does not claim sack)\n")
 	assert.Contains(t, report.Line(&r.Results[3]), "(the stack has no such command: shutdown)\n")
 	assert.Equal(t, "5 checks in 1.5 s: 1 pass, 1 fail, 1 blocked, 2 skipped\n", report.Summary(r))

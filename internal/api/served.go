@@ -105,7 +105,7 @@ func (m *member) withTimeout(ctx context.Context) (context.Context, context.Canc
 		fmt.Errorf("%s: %w within %v", m.name, ErrGone, hangs))
 }
 
-// gone returns the cause if a context of within or soon ended because of the node, otherwise err.
+// gone returns the cause if a context has ended because of the node, and otherwise err.
 func gone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
 		return cause

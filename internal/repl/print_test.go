@@ -206,7 +206,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// The first column is as wide as its widest cell. With a thousand sockets, that is a number.
+// The first column is as wide as its widest cell: here a socket number, not the heading SID.
 func TestFirstColumnWidens(t *testing.T) {
 	text := table("<SID| LPort", []int{1000}, func(*int) []string { return []string{"1000", "80"} })
 	assert.Equal(t, "SID  LPort\n1000    80\n", text)

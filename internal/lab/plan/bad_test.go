@@ -134,6 +134,10 @@ var bad = []struct{ name, text string }{
 	{"a trace of no kind", down("trace: {length: 5s}")},
 	{"a trace out of order", down("trace: [5, 4]")},
 	{"a trace of two kinds", down("trace: {const: 1Mbit/s, poisson: 1Mbit/s}")},
+	{
+		"a trace with a bad rate in every cell",
+		down("trace: {poisson: 1Mbps}") + "sweep: {flows.0.cc: [reno, cubic]}\n",
+	},
 	{"a trace with nothing but a stall", down("trace: {const: 1Mbit/s, length: 5s, stall: 5s}")},
 	{
 		"a trace with a stall's rate without a stall",

@@ -44,12 +44,12 @@ type memoKey struct {
 // shared returns a part from the memo. If the part is missing, shared reads it, and keeps it unless
 // there were errors.
 func shared[T any](d *decoder, n *node, of any, read func() T) T {
-	key, before := memoKey{n, of}, len(d.report.errs)
+	key, before := memoKey{n, of}, d.report.added
 	v, ok := d.memo[key].(T)
 	if ok {
 		return v
 	}
-	if v = read(); d.memo != nil && len(d.report.errs) == before {
+	if v = read(); d.memo != nil && d.report.added == before {
 		d.memo[key] = v
 	}
 	return v

@@ -319,8 +319,8 @@ func (g *gilbertDraft) keys() []key {
 func readGilbert(d *decoder, n *node) netem.Loss {
 	g := gilbertDraft{}
 	g.Bad = 1
-	before := len(d.report.errs)
-	if !d.fill(n, "a Gilbert-Elliott loss", g.keys()) || len(d.report.errs) > before {
+	before := d.report.added
+	if !d.fill(n, "a Gilbert-Elliott loss", g.keys()) || d.report.added > before {
 		return nil
 	}
 	means, chances := n.get("mean") != nil, n.get("p") != nil

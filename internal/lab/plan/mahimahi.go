@@ -67,9 +67,9 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 				diagnostic.DidYouMean(w.text, shellNames), diagnostic.OneOf(shellNames))
 			return
 		}
-		before := len(d.report.errs)
+		before := d.report.added
 		read(c, w)
-		if len(d.report.errs) > before {
+		if d.report.added > before {
 			return // the next word may be an argument of this command
 		}
 	}

@@ -61,7 +61,7 @@ func (x *draft) keys() []key {
 }
 
 func (d *decoder) experiment(root *node) Experiment {
-	x, before := draft{}, len(d.report.errs)
+	x, before := draft{}, d.report.added
 	x.Path.MTU = 1500
 	if !d.fill(root, "an experiment", x.keys()) {
 		return x.Experiment
@@ -73,7 +73,7 @@ func (d *decoder) experiment(root *node) Experiment {
 				fmt.Sprintf("%d or more, or family: 4", minMTU6))
 		}
 	}
-	if root.get("name") == nil && len(d.report.errs) == before {
+	if root.get("name") == nil && d.report.added == before {
 		d.report.add(root.place, "the experiment has no name", "name: WORD")
 	}
 	if w := x.warmup; w != nil {
@@ -86,7 +86,7 @@ func (d *decoder) experiment(root *node) Experiment {
 	x.readPath(d, root)
 	x.readHostJitter(d)
 	x.readFlows(d, root)
-	if f := x.endless(); f != nil && !d.unread && len(d.report.errs) == before {
+	if f := x.endless(); f != nil && !d.unread && d.report.added == before {
 		d.report.add(firstOf(root, "path", "mm").place, "the path has neither delay nor rate: "+
 			f.Name+" would send forever at one instant",
 			"a delay or a rate, or a flow with a size")

@@ -101,8 +101,8 @@ func (g *traceDraft) keys() []key {
 
 func readGenerated(d *decoder, n *node) netem.Trace {
 	var g traceDraft
-	before := len(d.report.errs)
-	if !d.fill(n, "a trace", g.keys()) || len(d.report.errs) > before {
+	before := d.report.added
+	if !d.fill(n, "a trace", g.keys()) || d.report.added > before {
 		return nil
 	}
 	if g.kinds != 1 {

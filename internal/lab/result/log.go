@@ -198,7 +198,7 @@ func parseEvent(text string, base float64) (LinkEvent, error) {
 	case Marked:
 		fallthrough
 	default:
-		return e, fmt.Errorf("%q: %s", f[1], want)
+		return e, fmt.Errorf("%.60q: %s", text, want)
 	}
 	if len(numbers) > flow {
 		e.Flow = int(numbers[flow])

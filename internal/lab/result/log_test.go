@@ -113,14 +113,14 @@ func TestInvalidLogs(t *testing.T) {
 		"# only\n":        "log: no events; expected lines such as 12 + 1504",
 		"x + 1\n":         `log:1: "x" is not a time in milliseconds`,
 		"1 + 1\n0 + 1\n":  "log:2: 0s follows 1ms: times must be in ascending order",
-		"1 ? 1\n":         `log:1: "?": must be a time in ms, one of + - # d, and numbers`,
+		"1 ? 1\n":         `log:1: "1 ? 1": must be a time in ms, one of + - # d, and numbers`,
 		"1 +\n":           `log:1: "1 +": must be a time in ms, one of + - # d, and numbers`,
 		"1 - 5\n":         `log:1: "1 - 5": a departure must have its bytes and its delay in ms`,
 		"1 d 5\n":         `log:1: "1 d 5": a drop must have its packets and its bytes`,
 		"1 + -5\n":        `log:1: "-5" is not a number`,
 		"1 + NaN\n":       `log:1: "NaN" is not a number`,
 		"1e300 + 5\n":     `log:1: "1e300" is not a time in milliseconds`,
-		"1 m 5\n":         `log:1: "m": must be a time in ms, one of + - # d, and numbers`,
+		"1 m 5\n":         `log:1: "1 m 5": must be a time in ms, one of + - # d, and numbers`,
 		"1 + 1 2 3 4 5\n": `log:1: "1 + 1 2 3 4 5": must be a time in ms, one of + - # d, and numbers`,
 	} {
 		_, err := result.ReadLog("log", strings.NewReader(text))

@@ -27,7 +27,7 @@ func (p *Process) Attach(
 	}
 	l := strategy.State()
 	if l.Cwnd < 1 || l.Ssthresh < 0 {
-		return nil, fmt.Errorf("%w: cwnd %d, ssthresh %d: must be at least 1 and at least 0",
+		return nil, fmt.Errorf("%w: cwnd %d must be at least 1, and ssthresh %d at least 0",
 			ErrNotebookConfig, l.Cwnd, l.Ssthresh)
 	}
 	a := &NotebookApp{sender: newSender(&cfg, strategy), receiver: newReceiver(&cfg, p, at)}
