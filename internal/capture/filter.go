@@ -250,7 +250,7 @@ func ParseFilter(text string) (*Filter, error) {
 		if w.text == ")" {
 			return nil, p.fail(w.at, "this ) has no matching (")
 		}
-		return nil, p.fail(w.at, "%q is unexpected here; expected \"and\", \"or\" or the end", w.text)
+		return nil, p.fail(w.at, "%q: expected \"and\", \"or\" or the end", w.text)
 	}
 	return &Filter{root}, nil
 }

@@ -161,7 +161,7 @@ func TestInvalidFilters(t *testing.T) {
 		{"src or host 10.0.0.1", 7, "expected dst here"},
 		{"(tcp or udp", 0, "this ( is not closed"},
 		{"tcp)", 3, "this ) has no matching ("},
-		{"tcp udp", 4, `"udp" is unexpected here; expected "and", "or" or the end`},
+		{"tcp udp", 4, `"udp": expected "and", "or" or the end`},
 		{"tcp[sny]", 4, "expected flags (syn, fin"},
 		{"tcp[syn", 3, "this [ is not closed"},
 		{"tcp[tcpflags] & tcp-syn", 23, "expected a comparison"},
