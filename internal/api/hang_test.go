@@ -153,7 +153,7 @@ func TestHangingClient(t *testing.T) {
 			synctest.Wait()
 			assert.Equal(t, pauses, time.Since(began), as)
 			assert.Zero(t, o.watchers())
-			assert.Empty(t, s.works.of("A"))
+			assert.Empty(t, s.jobs.of("A"))
 			assert.Equal(t, []string{
 				"stream 1 (events) closed: its reader has stalled for 10m0s",
 			}, o.heard())
@@ -165,9 +165,9 @@ func TestHangingClient(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, resp.StatusCode)
 		<-time.After(pauses - time.Second) // virtual time: the test does not wait
-		assert.Len(t, s.works.of("A"), 1, "it may still be read")
+		assert.Len(t, s.jobs.of("A"), 1, "it may still be read")
 		<-time.After(2 * time.Second)
-		assert.Empty(t, s.works.of("A"))
+		assert.Empty(t, s.jobs.of("A"))
 		assert.Equal(t, []string{
 			"stream 1 (capture) closed: its reader has stalled for 10m0s",
 		}, o.heard())
@@ -256,7 +256,7 @@ func TestHangingNode(t *testing.T) {
 		request(t, c, "POST /v1/nodes/A/commands/ping")
 		<-time.After(time.Hour) // virtual time: the test does not wait
 		synctest.Wait()
-		assert.Len(t, s.works.of("A"), 1)
+		assert.Len(t, s.jobs.of("A"), 1)
 	})
 }
 
@@ -293,7 +293,7 @@ func TestKeepAlivesOfAnIdlePage(t *testing.T) {
 		require.NoError(t, c.Close()) // the page is closed
 		synctest.Wait()
 		assert.Zero(t, o.watchers())
-		assert.Empty(t, s.works.of("A"))
+		assert.Empty(t, s.jobs.of("A"))
 	})
 }
 
@@ -363,7 +363,7 @@ func TestRequestLimit(t *testing.T) {
 			synctest.Wait()
 		}
 		synctest.Wait()
-		assert.Len(t, s.works.of("A"), maxRunning)
+		assert.Len(t, s.jobs.of("A"), maxRunning)
 		c := at.dial()
 		resp, err := http.ReadResponse(request(t, c, "POST /v1/nodes/A/commands/routes"), nil)
 		require.NoError(t, err)
@@ -375,6 +375,6 @@ func TestRequestLimit(t *testing.T) {
 			require.NoError(t, c.Close())
 		}
 		synctest.Wait()
-		assert.Empty(t, s.works.of("A"), "they end with their clients")
+		assert.Empty(t, s.jobs.of("A"), "they end with their clients")
 	})
 }

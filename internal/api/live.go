@@ -23,7 +23,7 @@ const (
 // does not delay other readers or use more memory.
 type feed struct {
 	nodes *nodes
-	works *jobs
+	jobs  *jobs
 	ends  context.Context //nolint:containedctx // ends with the server
 
 	mu      sync.Mutex

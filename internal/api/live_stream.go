@@ -26,16 +26,16 @@ func (h *feed) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	job, err := h.works.add("", "stream", func() {})
+	job, err := h.jobs.add("", "stream", func() {})
 	if err != nil {
 		return err
 	}
-	defer h.works.remove(job)
+	defer h.jobs.remove(job)
 	after, _ := strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 64) // 0: send all
 	who := h.join(after, follows)
 	defer h.leave(who)
 	over := make(chan struct{})
-	out := h.works.begin(w, typeEvents, job, func() { close(over) })
+	out := h.jobs.begin(w, typeEvents, job, func() { close(over) })
 	defer out.end()
 	tick := time.NewTicker(quiet)
 	defer tick.Stop()

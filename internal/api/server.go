@@ -3,7 +3,7 @@
 // the API. A Client is the other end. It is a control.Operator, so a shell works in the same way
 // with a node in its own process and in another one.
 //
-// A request passes through guard.go (authorization), server.go (paths), resource.go and command.go
+// A request passes through guard.go (authorization), routes.go (paths), resource.go and command.go
 // (control's requests), the control.Operator, and write.go. The client's side is client.go.
 package api
 
@@ -13,12 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net"
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -59,7 +57,7 @@ type Config struct {
 // Server answers HTTP requests about nodes. It is safe for concurrent use.
 type Server struct {
 	nodes nodes
-	works jobs
+	jobs  jobs
 	live  feed
 	page  page
 	about Process // describes the process; Nodes is empty
@@ -103,8 +101,8 @@ func New(cfg Config) *Server {
 			panic("BUG: api: the page is embedded: " + err.Error())
 		}
 	}
-	s.works.nodes, s.works.files, s.works.warn = &s.nodes, cfg.Files, cfg.Tell
-	s.live.nodes, s.live.works, s.live.ends = &s.nodes, &s.works, s.ends
+	s.jobs.nodes, s.jobs.files, s.jobs.warn = &s.nodes, cfg.Files, cfg.Tell
+	s.live.nodes, s.live.jobs, s.live.ends = &s.nodes, &s.jobs, s.ends
 	s.routes()
 	if cfg.Profile != nil {
 		s.mux.Handle("/debug/pprof/", cfg.Profile)
@@ -117,58 +115,6 @@ func New(cfg Config) *Server {
 // get the new network.
 func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
 	s.nodes.replace(nodes, shape)
-}
-
-// handler answers a request, or returns an error if it has not written anything yet.
-type handler func(http.ResponseWriter, *http.Request) error
-
-// methods maps the methods of a path to their handlers.
-type methods map[string]handler
-
-func (s *Server) routes() {
-	for path, m := range map[string]methods{
-		"/metrics":                            {http.MethodGet: s.metrics},
-		"/v1":                                 {http.MethodGet: s.index},
-		"/v1/openapi.json":                    {http.MethodGet: openAPI},
-		"/v1/process":                         {http.MethodGet: s.process},
-		"/v1/network":                         {http.MethodGet: s.nodes.network},
-		"/v1/stream":                          {http.MethodGet: s.live.stream},
-		"/v1/transfers":                       {http.MethodPost: s.works.transfer},
-		"/v1/problems/{sort}":                 {http.MethodGet: problem},
-		"/v1/nodes":                           {http.MethodGet: s.nodes.list},
-		"/v1/nodes/{node}":                    {http.MethodGet: s.nodes.about},
-		"/v1/nodes/{node}/{resource}":         {http.MethodGet: s.nodes.resource},
-		"/v1/nodes/{node}/capture":            {http.MethodGet: s.works.recording},
-		"/v1/nodes/{node}/streams/{stream}":   {http.MethodGet: s.works.streaming},
-		"/v1/nodes/{node}/counters":           {http.MethodGet: s.nodes.counters},
-		"/v1/nodes/{node}/events":             {http.MethodGet: s.works.events},
-		"/v1/nodes/{node}/commands":           {http.MethodGet: s.works.commands},
-		"/v1/nodes/{node}/commands/{command}": {http.MethodPost: s.works.command},
-		"/v1/nodes/{node}/running":            {http.MethodGet: s.works.running},
-		"/v1/nodes/{node}/running/{id}":       {http.MethodDelete: s.works.halt},
-	} {
-		s.mux.Handle(path, m)
-	}
-	s.mux.Handle("/v1/nodes/{node}/inside", methods{http.MethodPost: s.inside})
-	s.mux.Handle("/", s.page)
-}
-
-// ServeHTTP calls the handler of the request's method.
-func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	method := r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	answers, ok := m[method]
-	if !ok {
-		allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
-		w.Header().Set("Allow", allowed)
-		writeProblem(w, fmt.Errorf("%s %s: %w; use %s", r.Method, r.URL.Path, errMethod, allowed))
-		return
-	}
-	if err := answers(w, r); err != nil {
-		writeProblem(w, err)
-	}
 }
 
 // ServeHTTP implements http.Handler. It does not check the authorization.
@@ -195,7 +141,7 @@ func (s *Server) Serve(l *Listener) error {
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         who.note,
 		ConnContext:       withConn,
-		ErrorLog:          errorLog(s.works.warn),
+		ErrorLog:          errorLog(s.jobs.warn),
 		BaseContext:       func(net.Listener) context.Context { return s.ends },
 	}
 	ended := make(chan error, 1)

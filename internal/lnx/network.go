@@ -111,10 +111,10 @@ func (i *Interface) is(n *Neighbor) bool {
 	return i.Tun == nil && i.UDP.Key() == n.UDP.Key() && i.Has(n.Addr)
 }
 
-// Faces reports whether a neighbor line of the node describes o, an interface of another node, as a
-// neighbor on f. For a link-local address the line must also contain o's UDP address, because nodes
-// on other links may have the same address.
-func (c *Config) Faces(f, o *Interface) bool {
+// Describes reports whether a neighbor line of the node describes o, an interface of another node,
+// as a neighbor on f. For a link-local address the line must also contain o's UDP address, because
+// nodes on other links may have the same address.
+func (c *Config) Describes(f, o *Interface) bool {
 	return slices.ContainsFunc(c.Neighbors, func(n Neighbor) bool {
 		local := n.Addr.Is6() && n.Addr.IsLinkLocalUnicast()
 		return n.Iface == f.Name && (o.is(&n) || !local && o.Has(n.Addr))

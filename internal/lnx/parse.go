@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
@@ -202,4 +203,47 @@ func (p *parser) addInterface(i Interface) {
 		return
 	}
 	p.cfg.Interfaces = append(p.cfg.Interfaces, i)
+}
+
+// readDirective reads a line of the new grammar.
+func (p *parser) readDirective(l line) {
+	before := len(p.report.errs)
+	p.directives++
+	if d := p.directiveOf(l); d != nil && p.report.words(l, d.least, d.most, d.usage) {
+		d.read(p, l)
+	}
+	if len(p.report.errs) > before {
+		p.suppressMissing(l)
+	}
+}
+
+// directiveOf returns the line's directive. It records an error if the directive is unknown.
+func (p *parser) directiveOf(l line) *directive {
+	first := l.keyword()
+	seconds := secondWords(first.Text)
+	if len(seconds) == 0 {
+		d := findDirective(first.Text)
+		if d == nil {
+			p.unknown++
+			names := directiveNames()
+			p.report.bad(first, "not a directive"+diagnostic.DidYouMean(first.Text, names),
+				diagnostic.OneOf(names))
+		}
+		return d
+	}
+	if len(l.words) == 1 {
+		p.report.add(l.end, "", first.Text+" is incomplete",
+			first.Text+" and then "+diagnostic.OneOf(seconds))
+		return nil
+	}
+	second := l.words[1]
+	for i := range directives {
+		if directives[i].name == first.Text+" "+second.Text {
+			return &directives[i]
+		}
+	}
+	p.report.bad(second,
+		"not a keyword of "+first.Text+diagnostic.DidYouMean(second.Text, seconds),
+		diagnostic.OneOf(seconds))
+	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // Route is a static route.
@@ -104,5 +106,30 @@ func (p *parser) checkRoutes() {
 		at := p.seen["routing"]
 		p.report.add(at.Pos, at.Text, "routing none, but the file has static routes",
 			"routing static, or no routes")
+	}
+}
+
+func (p *parser) readRouting(l line) {
+	kinds := []Routing{
+		RoutingRIP, RoutingRIP2, RoutingRIPng, RoutingStatic, RoutingNone, RoutingBoth,
+	}
+	names := []string{"rip", "rip2", "ripng", "static", "none", "rip ripng"}
+	said := l.words[1].Text
+	if len(l.words) > 2 {
+		said += " " + l.words[2].Text
+	}
+	i := slices.Index(names, said)
+	if i < 0 && slices.Contains(names, l.words[1].Text) {
+		p.report.bad(l.words[2], "not a protocol that runs with "+l.words[1].Text,
+			"rip ripng; rip2 includes RIPng")
+		return
+	}
+	if i < 0 {
+		p.report.bad(l.words[1], "not a protocol"+diagnostic.DidYouMean(l.words[1].Text, names),
+			diagnostic.OneOf(names[:len(names)-1])+"; `rip ripng` runs both")
+		return
+	}
+	if p.once("routing", l.keyword()) {
+		p.cfg.Routing = kinds[i]
 	}
 }

@@ -102,8 +102,8 @@ func (g *Graph) facing(configs []*lnx.Config, node int, f *lnx.Interface) (links
 	for at, e := range g.Links {
 		if slices.ContainsFunc(e.Ends, func(s Stub) bool {
 			o, found := configs[s.Node].Interface(s.Iface)
-			return found && s.Node != node && (configs[node].Faces(f, o) ||
-				configs[s.Node].Faces(o, f))
+			return found && s.Node != node && (configs[node].Describes(f, o) ||
+				configs[s.Node].Describes(o, f))
 		}) {
 			links = append(links, at)
 		}
