@@ -101,7 +101,7 @@ func TestHTTPServer(t *testing.T) {
 	})
 }
 
-// TestNames resolves names with a net.Resolver: hosts know each other's names and addresses.
+// TestNames dials hosts by name: hosts know each other's names and addresses.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := internet.Start(t, "link a b")

@@ -143,7 +143,7 @@ func TestSource(t *testing.T) {
 		require.NoError(t, w.Do(&script, nil))
 		require.NoError(t, w.Do(&Input{Node: "A", Line: "source script"}, nil))
 		assert.Equal(t, 16, strings.Count(out.of("A"), "10.0.0.1"))
-		assert.Contains(t, out.of("A"), "more than 16 deep")
+		assert.Contains(t, out.of("A"), "more than 16 nested")
 	})
 }
 

@@ -202,7 +202,7 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 		return errors.New("--netem and --mm both set the path: use one of them")
 	case o.live.on && o.until != "":
 		return errors.New("--real and --until cannot " +
-			"be used together: runs in real time cannot be added later")
+			"be used together: --until adds runs, which is not possible in real time")
 	case given("index") && o.index == "":
 		return errors.New("--index is empty: must be the number of a cell or part, from 0")
 	case given("index") && (o.fresh || o.until != ""):

@@ -56,7 +56,8 @@ func netGenerateCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
 	}
 	f := c.Flags()
-	f.StringVarP(&o.out, "out", "o", "", "write to `FOLDER`; the default is SHAPE-SIZE")
+	f.StringVarP(&o.out, "out", "o", "",
+		"write to `FOLDER`; the default is SHAPE-SIZE, or the name of FILE.net without .net")
 	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT` of 127.0.0.1")
 	repl.Limit(c, 1, math.MaxUint16, "port")
 	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the random shape")

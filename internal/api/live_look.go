@@ -24,8 +24,8 @@ type (
 		Problem string `json:"problem,omitempty"`
 		Router  bool   `json:"router"`
 	}
-	// NodeFaces contains a node's interfaces and their impairments.
-	NodeFaces struct {
+	// NodeIfaces contains a node's interfaces and their impairments.
+	NodeIfaces struct {
 		Node        string               `json:"node"`
 		Interfaces  []control.Interface  `json:"interfaces"`
 		Impairments []control.Impairment `json:"impairments"`
@@ -182,7 +182,7 @@ func (h *feed) ask(ctx context.Context, life *NodeLife, op control.Operator, oft
 	if err != nil {
 		return err
 	}
-	h.set(whole, name+" faces", "interfaces", NodeFaces{name, faces, ways})
+	h.set(whole, name+" faces", "interfaces", NodeIfaces{name, faces, ways})
 	all := len(sockets)
 	// Half-open connections have no number, so they only count as others. The user has probably
 	// just opened the newest sockets.

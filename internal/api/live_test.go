@@ -78,7 +78,7 @@ func TestStream(t *testing.T) {
 	s := b.stream(t, "")
 	s.find("network", `"name":"B"`)
 	s.find("tick", `"at":`)
-	var faces NodeFaces
+	var faces NodeIfaces
 	require.NoError(t, json.Unmarshal([]byte(s.find("interfaces", `"node":"A"`)), &faces))
 	assert.Len(t, faces.Interfaces, 1)
 	assert.Len(t, faces.Impairments, 2)

@@ -398,7 +398,7 @@ func (w *openAPIWriter) events() object {
 // pageStream describes the path of the page's stream.
 func (w *openAPIWriter) pageStream() object {
 	kinds := map[string]any{
-		"network": Shape{}, "life": NodeLife{}, "interfaces": NodeFaces{},
+		"network": Shape{}, "life": NodeLife{}, "interfaces": NodeIfaces{},
 		"sockets": NodeSockets{}, "routes": NodeRoutes{}, "neighbors": NodeNeighbors{},
 		"rip": NodeRIP{}, "nats": NodeNATs{}, "sample": Look{}, "segments": Segments{}, "tick": Tick{},
 	}

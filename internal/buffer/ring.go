@@ -136,7 +136,7 @@ func (r *Ring) writeAt(tail, off uint64, p []byte) {
 	}
 }
 
-// extend appends a chunk to the list, if possible one that the consumer has left lately.
+// extend appends a chunk to the list. If possible it reuses the most recently consumed chunk.
 func (r *Ring) extend() {
 	for head := r.head.Load(); r.oldest.base+chunkSize < head; {
 		c := r.oldest

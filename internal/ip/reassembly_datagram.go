@@ -127,7 +127,8 @@ func (d *datagram) equal(from int, p []byte) bool {
 	return true
 }
 
-// The codepoints of ECN (RFC 3168 §5), as bits of a set.
+// ecnMask and ecnCE are a mask and a codepoint in the ECN field (RFC 3168 §5). The others are bits
+// of the set of the fragments' codepoints.
 const (
 	ecnMask   = 3
 	ecnCE     = 3

@@ -69,7 +69,7 @@ func TestMarks(t *testing.T) {
 	assert.Equal(t, load(t, file).Plan, other.Plan)
 }
 
-// Setting one algorithm for all flows also ends a sweep over algorithms.
+// A change that sets one algorithm for all flows also removes the sweep over algorithms.
 func TestChangeOfAllFlowsEndsSweep(t *testing.T) {
 	s := load(t, "cubic-reno-buffer", lab.Change{Text: "flows.*.cc=tahoe"})
 	assert.Len(t, s.Cells, 4)

@@ -18,8 +18,8 @@ func openAdvice(err error) string {
 		return "the kernel module is missing: sudo modprobe tun; " +
 			"a container needs --device " + tunPath
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return "allow all users to open it: sudo chmod 666 " + tunPath +
-			" (opening it gives no access to the network); or run the node as root"
+		return "run as root; or let all users open it, which gives them no access to the " +
+			"network: sudo chmod 666 " + tunPath
 	}
 	return ""
 }

@@ -473,8 +473,8 @@ func TestTUNPermissionErrors(t *testing.T) {
 	becomeUser(t, nobody)
 	if _, err := OpenTUN(cfg); !errors.Is(err, unix.EPERM) { // some systems let every user open it
 		assert.EqualError(t, err, "link: interface tun0: tun:tide0: open /dev/net/tun: permission denied "+
-			"(allow all users to open it: sudo chmod 666 /dev/net/tun (opening it gives no access "+
-			"to the network); or run the node as root)")
+			"(run as root; or let all users open it, which gives them no access to the network: "+
+			"sudo chmod 666 /dev/net/tun)")
 	}
 	_, err = attach(cfg, first)
 	assert.ErrorIs(t, err, unix.EPERM)

@@ -296,7 +296,7 @@ const (
 // 0.0.0.0.
 func (n *Node) AllAddrs(port uint16) netip.AddrPort {
 	six := func(f stack.Interface) bool { return len(f.IPv6) > 0 }
-	if slices.ContainsFunc(n.Faces(), six) {
+	if slices.ContainsFunc(n.Ifaces(), six) {
 		return netip.AddrPortFrom(netip.IPv6Unspecified(), port)
 	}
 	return netip.AddrPortFrom(netip.IPv4Unspecified(), port)

@@ -225,7 +225,7 @@ type realDevice interface {
 // Underneath returns the name of an interface's link: a UDP address, "tun:DEV" or "in process".
 // Loop only.
 func (ds *Devices) Underneath(i int) string {
-	d := ds.node.cfg.Devices[ds.node.FaceName(i)]
+	d := ds.node.cfg.Devices[ds.node.IfaceName(i)]
 	if _, tun := d.(*link.TUN); d != nil && !tun {
 		return "in process"
 	}

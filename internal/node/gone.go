@@ -35,7 +35,7 @@ func (ds *Devices) takeDown(now clock.Time) {
 				continue
 			}
 			ds.node.stack.SetUp(now, i, false)
-			ds.node.Watchers.Printf("%s is down: %s", ds.node.FaceName(i), ds.Problem(i))
+			ds.node.Watchers.Printf("%s is down: %s", ds.node.IfaceName(i), ds.Problem(i))
 		}
 	}
 	ds.gone = ds.gone[:0]
@@ -45,7 +45,7 @@ func (ds *Devices) takeDown(now clock.Time) {
 // Problem returns the reason why packets cannot leave through an interface that is up, or "".
 func (ds *Devices) Problem(i int) string {
 	d, ok := unimpaired(ds.list[ds.byIface[i]]).(*link.TUN)
-	l, name := &ds.node.cfg.Links[i], ds.node.FaceName(i)
+	l, name := &ds.node.cfg.Links[i], ds.node.IfaceName(i)
 	switch {
 	case ok && d.Gone():
 		return fmt.Sprintf("%v was deleted; `up %s` opens or creates it again", l, name)

@@ -63,7 +63,7 @@ func (ds *Devices) impair(token, i int, both [2]*netem.Config) error {
 			continue
 		}
 		seed := ds.node.cfg.seedFor(cfg)
-		name := ds.node.FaceName(i)
+		name := ds.node.IfaceName(i)
 		err := m.device.Change(i, way == wayIn, *cfg, func(part string) *rand.Rand {
 			return netem.Streams(seed)(name + " " + part)
 		})

@@ -55,7 +55,7 @@ func (v *Neighbors) rebuild(now clock.Time) {
 		}
 	}
 	for _, nb := range n.cfg.Neighbors {
-		i, err := n.Face(nb.Iface)
+		i, err := n.Iface(nb.Iface)
 		if err != nil {
 			continue
 		}
@@ -206,7 +206,7 @@ func (v *Neighbors) setState(now clock.Time, w *neighbor, state control.Neighbor
 
 func (v *Neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
 	nb := control.Neighbor{
-		Iface: v.node.FaceName(w.iface), Addr: w.addr, State: w.state,
+		Iface: v.node.IfaceName(w.iface), Addr: w.addr, State: w.state,
 		Since: now.Sub(w.since), Heard: -1, In: w.last.Heard, Out: w.last.Sent,
 	}
 	list := v.node.cfg.Neighbors
@@ -243,7 +243,7 @@ func (v *Neighbors) List(now clock.Time) []control.Neighbor {
 	n := v.node
 	list := []control.Neighbor{}
 	for _, nb := range n.cfg.Neighbors {
-		if i, err := n.Face(nb.Iface); err == nil && n.stack.Interfaces().Up(i) {
+		if i, err := n.Iface(nb.Iface); err == nil && n.stack.Interfaces().Up(i) {
 			if w := v.find(i, nb.Addr); w != nil {
 				v.checkOne(now, w)
 				list = append(list, v.describe(now, w))
@@ -268,7 +268,7 @@ func (v *Neighbors) kernels(now clock.Time) []control.Neighbor {
 		if l.TUN == nil || !n.stack.Interfaces().Up(i) {
 			continue
 		}
-		face := control.Interface{Index: i, Name: n.FaceName(i)}
+		face := control.Interface{Index: i, Name: n.IfaceName(i)}
 		found := n.stack.Interfaces().Discovered(now, &face)
 		for _, a := range l.TUN.Kernel {
 			if !slices.ContainsFunc(found, func(o control.Neighbor) bool { return o.Addr == a }) {

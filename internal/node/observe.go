@@ -72,7 +72,7 @@ func (t *Taps) showPieces(now clock.Time, s observe.Packet, pieces [][]byte) {
 // received the packet in this iteration, and a link lost it since, show only marks it as lost.
 func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
 	f := &t.facts
-	f.Iface, f.Out, f.Length = t.node.FaceName(s.Iface), s.Out, s.Length
+	f.Iface, f.Out, f.Length = t.node.IfaceName(s.Iface), s.Out, s.Length
 	f.Dropped = s.Dropped() != ""
 	f.Parse(header)
 	asked := t.flights.segments > 0

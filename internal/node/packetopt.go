@@ -28,7 +28,7 @@ func (c *PacketConn) SetOutlet(iface string) error {
 		i := -1
 		if iface != "" {
 			var err error
-			if i, err = n.Face(iface); err != nil {
+			if i, err = n.Iface(iface); err != nil {
 				return err
 			}
 		}
@@ -55,7 +55,7 @@ func (c *PacketConn) Leave(iface string, group netip.Addr) error {
 
 func (c *PacketConn) membership(iface string, change func(n *Node, i int) error) error {
 	return c.option(func(n *Node) error {
-		i, err := n.Face(iface)
+		i, err := n.Iface(iface)
 		if err != nil {
 			return err
 		}

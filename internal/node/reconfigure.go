@@ -32,20 +32,20 @@ func (n *Node) SetNetwork(w *Network) {
 	n.shown.Store(w)
 }
 
-// Faces returns all current and deleted interfaces, by number. The caller must not change them.
-func (n *Node) Faces() []stack.Interface { return n.Network().Stack.Interfaces }
+// Ifaces returns all current and deleted interfaces, by number. The caller must not change them.
+func (n *Node) Ifaces() []stack.Interface { return n.Network().Stack.Interfaces }
 
-// FaceName returns the name of an interface. For packets from the node to itself it returns lo.
-func (n *Node) FaceName(i int) string {
-	if list := n.Faces(); i >= 0 && i < len(list) {
+// IfaceName returns the name of an interface. For packets from the node to itself it returns lo.
+func (n *Node) IfaceName(i int) string {
+	if list := n.Ifaces(); i >= 0 && i < len(list) {
 		return list[i].Name
 	}
-	return observe.SelfFace
+	return observe.SelfIface
 }
 
-// Face finds an interface by name or number.
-func (n *Node) Face(name string) (int, error) {
-	list := n.Faces()
+// Iface finds an interface by name or number.
+func (n *Node) Iface(name string) (int, error) {
+	list := n.Ifaces()
 	var names []string
 	for i := range list {
 		if list[i].Name == name && name != "" {
@@ -228,7 +228,7 @@ func (ds *Devices) attach(token int, d link.Device, faces []int, old map[link.De
 // interfaces that lose their sockets. Interfaces in gone had no socket before. Loop only.
 func (ds *Devices) CloseSockets(kept, gone map[string]bool) (names []string) {
 	for i, token := range ds.byIface {
-		name := ds.node.FaceName(i)
+		name := ds.node.IfaceName(i)
 		if name == "" || gone[name] || kept[ds.node.cfg.Links[i].String()] {
 			continue
 		}

@@ -34,7 +34,7 @@ func (t *Taps) tap(
 	if t.observed() {
 		s := observe.Packet{Iface: i, Out: dir == stack.Outbound, Reason: reason}
 		if !s.Out && t.node.stack.FromSelf() {
-			s.Iface = observe.OwnFace
+			s.Iface = observe.OwnIface
 		}
 		t.showPieces(now, s, pieces)
 	}

@@ -47,7 +47,7 @@ func (t *Taps) SetVerbose(r control.Verbose) error {
 // verboseSegment announces a TCP segment from or to the node.
 func (t *Taps) verboseSegment(i int, dir stack.Direction, pieces [][]byte) {
 	f, head := &t.facts, pieces[0]
-	f.Iface = t.node.FaceName(i)
+	f.Iface = t.node.IfaceName(i)
 	f.Parse(head)
 	flow, ok := f.Flow(dir == stack.Outbound)
 	if !ok {

@@ -133,7 +133,7 @@ func (c *capturing) packet(w *capture.Writer, p *Batch, s *Packet) error {
 func (c *capturing) faceOf(w *capture.Writer, iface int) (int, error) {
 	number := c.o.Number(iface)
 	for len(c.faces) <= number {
-		next := described(c.host.node.Faces()[len(c.faces)-1])
+		next := described(c.host.node.Ifaces()[len(c.faces)-1])
 		if err := w.Add(next); err != nil {
 			return 0, err
 		}
@@ -174,7 +174,7 @@ func (c *capturing) lines(tell func(control.Packet)) func(*Batch) error {
 			c.done.Bytes += uint64(s.Length)
 			if tell != nil {
 				tell(control.Packet{
-					At: c.host.clock.Wall(s.At), Iface: c.host.node.FaceName(s.Iface), Sent: s.Out,
+					At: c.host.clock.Wall(s.At), Iface: c.host.node.IfaceName(s.Iface), Sent: s.Out,
 					Length: s.Length, Text: string(text), Drop: s.Dropped(), State: s.State(),
 				})
 			}

@@ -27,11 +27,11 @@ type Taps interface {
 
 // Node is the part of a node that captures and traces use in addition to its Clock and Taps.
 type Node interface {
-	// Faces returns the current and former interfaces by number. FaceName returns the name of an
-	// interface, or SelfFace. Face returns the number of the interface with a name.
-	Faces() []stack.Interface
-	FaceName(i int) string
-	Face(name string) (int, error)
+	// Ifaces returns the current and former interfaces by number. IfaceName returns the name of an
+	// interface, or SelfIface. Iface returns the number of the interface with a name.
+	Ifaces() []stack.Interface
+	IfaceName(i int) string
+	Iface(name string) (int, error)
 }
 
 // Clock is a node's clock: it returns the time of day, now or for an instant.
@@ -121,16 +121,16 @@ func (h *Host) prepare(r *control.Record) (*capturing, error) {
 		return nil, err
 	}
 	o.Patient = h.clock.Driven() && r.File != ""
-	if r.Iface == SelfFace {
-		o.Iface, o.About.Iface = OwnFace, SelfFace
+	if r.Iface == SelfIface {
+		o.Iface, o.About.Iface = OwnIface, SelfIface
 	} else if r.Iface != "" && r.Iface != "all" {
-		if o.Iface, err = h.node.Face(r.Iface); err != nil {
+		if o.Iface, err = h.node.Iface(r.Iface); err != nil {
 			return nil, err
 		}
-		o.About.Iface = h.node.FaceName(o.Iface)
+		o.About.Iface = h.node.IfaceName(o.Iface)
 	}
 	c := h.newCapturing(o)
-	o.Faces = len(c.faces) - 1
+	o.Ifaces = len(c.faces) - 1
 	return c, nil
 }
 
@@ -141,7 +141,7 @@ func newObserver(r *control.Record) (*Observer, error) {
 			capture.DefaultSnaplen)
 	}
 	o := &Observer{
-		Iface: AllFaces, Snaplen: r.Snaplen, Limit: r.Count, WithState: true,
+		Iface: AllIfaces, Snaplen: r.Snaplen, Limit: r.Count, WithState: true,
 		About: control.Capturing{Kind: "capture", Iface: "all", Filter: r.Filter, File: r.File},
 	}
 	if r.Lines && (r.Snaplen == 0 || r.Snaplen > lineBytes) {
@@ -160,10 +160,10 @@ const lineBytes = 256
 // newCapturing returns a capture for an observer, with the node's current interfaces.
 func (h *Host) newCapturing(o *Observer) *capturing {
 	c := &capturing{host: h, o: o, over: make(chan struct{})}
-	for _, f := range h.node.Faces() {
+	for _, f := range h.node.Ifaces() {
 		c.faces = append(c.faces, described(f))
 	}
-	c.faces = append(c.faces, capture.Interface{Name: SelfFace, Addr: "the node itself"})
+	c.faces = append(c.faces, capture.Interface{Name: SelfIface, Addr: "the node itself"})
 	return c
 }
 

@@ -15,12 +15,12 @@ import (
 
 // These are values of Observer.Iface that are not interface numbers.
 const (
-	AllFaces = -1
-	OwnFace  = -2 // packets from the node to itself (lo)
+	AllIfaces = -1
+	OwnIface  = -2 // packets from the node to itself (lo)
 )
 
-// SelfFace is the name of the interface for packets from a node to itself.
-const SelfFace = "lo"
+// SelfIface is the name of the interface for packets from a node to itself.
+const SelfIface = "lo"
 
 // Beginning is the state of a connection when an observer starts to follow it.
 type Beginning struct {
@@ -37,9 +37,9 @@ type Beginning struct {
 // drops in the same iteration is marked before the capture reads it.
 type Observer struct {
 	About control.Capturing
-	Iface int // interface number, AllFaces or OwnFace
-	// Faces is the number of interfaces at the start; 0: the number that the node has now.
-	Faces     int
+	Iface int // interface number, AllIfaces or OwnIface
+	// Ifaces is the number of interfaces at the start; 0: the number that the node has now.
+	Ifaces    int
 	Filter    *capture.Filter
 	Snaplen   int
 	Limit     uint64 // the observation ends after this many packets; 0: no limit
@@ -83,8 +83,8 @@ func (o *Observer) Begin(since time.Time, faces int, b *Backlog) {
 	o.ready, o.ended = make(chan struct{}, 1), make(chan struct{})
 	o.backlog, o.room.L = b, &b.mu
 	b.enter(o)
-	o.Faces = cmp.Or(o.Faces, faces)
-	o.counts = make([]Count, o.Faces+1)
+	o.Ifaces = cmp.Or(o.Ifaces, faces)
+	o.counts = make([]Count, o.Ifaces+1)
 	o.About.Since = since
 }
 
@@ -99,15 +99,15 @@ func (o *Observer) End() {
 func (o *Observer) Shown() uint64 { return o.shown }
 
 // Sees reports whether the observer receives the packets of an interface.
-func (o *Observer) Sees(i int) bool { return o.Iface == AllFaces || o.Iface == i }
+func (o *Observer) Sees(i int) bool { return o.Iface == AllIfaces || o.Iface == i }
 
 // Number maps an interface to its number in counters and files. The numbers are assigned first to
 // the interfaces that existed at the start, then to the node itself, then to new interfaces.
 func (o *Observer) Number(i int) int {
 	switch {
-	case i == OwnFace:
-		return o.Faces
-	case i < o.Faces:
+	case i == OwnIface:
+		return o.Ifaces
+	case i < o.Ifaces:
 		return i
 	}
 	return i + 1

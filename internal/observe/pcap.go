@@ -27,7 +27,7 @@ const pcapKind = "pcap"
 // Begin writes the packets of an Everything observer to the observer's file.
 func (h *Host) Begin(o *Observer, overwrite bool) error {
 	c := h.newCapturing(o)
-	c.faces = append(c.faces[:o.Faces:o.Faces], c.faces[len(c.faces)-1])
+	c.faces = append(c.faces[:o.Ifaces:o.Ifaces], c.faces[len(c.faces)-1])
 	if _, _, err := c.sink(files.Machine(), &control.Record{
 		File: o.About.File, Overwrite: overwrite,
 	}); err != nil {

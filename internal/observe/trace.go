@@ -11,7 +11,7 @@ import (
 func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, error) {
 	var done control.Traced
 	o := &Observer{
-		Iface: AllFaces, Snaplen: capture.HeaderBytes, Limit: r.Count, WithState: true,
+		Iface: AllIfaces, Snaplen: capture.HeaderBytes, Limit: r.Count, WithState: true,
 		Flow:  &Flow{Drops: r.Drops},
 		About: control.Capturing{Kind: "trace", Iface: "all", Filter: r.Filter},
 	}
@@ -64,7 +64,7 @@ func (t *tracer) tellAll(p *Batch) (over bool) {
 		s := &p.List[i]
 		packet := p.Bytes(s)
 		// A filter needs the zone of link-local addresses.
-		t.facts.Iface = t.host.node.FaceName(s.Iface)
+		t.facts.Iface = t.host.node.IfaceName(s.Iface)
 		t.facts.Parse(packet)
 		from, _ := t.facts.Flow(true)
 		sent := from == t.flow.Key
@@ -97,7 +97,7 @@ var ecnNames = [4]string{"", "ect1", "ect0", "ce"}
 
 func (t *tracer) segment(s *Packet, g *capture.Segment, sent bool) control.TracedSegment {
 	one := tracedSegment(&t.flow.Key, g)
-	one.At, one.Iface = t.host.clock.Wall(s.At), t.host.node.FaceName(s.Iface)
+	one.At, one.Iface = t.host.clock.Wall(s.At), t.host.node.IfaceName(s.Iface)
 	one.SID, one.Sent = -1, sent
 	one.Drop, one.Missed = s.Dropped(), s.Missed
 	if s.Known && t.flow.Ours {

@@ -80,7 +80,7 @@ func (h *Requests) sourceOf(
 	if source == "" {
 		return netip.Addr{}, -1, nil
 	}
-	if i, err := h.node.Face(source); err == nil {
+	if i, err := h.node.Iface(source); err == nil {
 		return s.Interfaces().Source(i, dst), i, nil
 	}
 	addr, err := netip.ParseAddr(source)

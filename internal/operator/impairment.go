@@ -60,7 +60,7 @@ func (h *Requests) impair(
 // impairment describes one direction of an interface. Loop only.
 func (h *Requests) impairment(i int, way control.Way) control.Impairment {
 	a := control.Impairment{
-		Iface: h.node.FaceName(i), Way: way, Words: netem.Config{}.String(),
+		Iface: h.node.IfaceName(i), Way: way, Words: netem.Config{}.String(),
 	}
 	m := h.node.Devices.Impaired(i)
 	if m == nil {

@@ -34,7 +34,7 @@ func (n *Node) inside() (in Inside, err error) {
 	in.DNS = dnsConfig(n.reloader.File())
 	err = n.Node.Ask(func(*stack.Stack, clock.Time) error {
 		in.Entered = n.Node.Devices.HasGuest()
-		faces := n.Node.Faces()
+		faces := n.Node.Ifaces()
 		for i := range faces {
 			f := &faces[i]
 			for _, p := range f.Addrs() {

@@ -34,13 +34,13 @@ func (h *Requests) handleInterfaces() {
 // faces returns the interface of that name, or all of them if the name is empty.
 func (h *Requests) faces(name string) (list []int, err error) {
 	if name != "" {
-		i, err := h.node.Face(name)
+		i, err := h.node.Iface(name)
 		if err != nil {
 			return nil, err
 		}
 		return []int{i}, nil
 	}
-	for i, f := range h.node.Faces() {
+	for i, f := range h.node.Ifaces() {
 		if f.Name != "" { // an interface without a name was deleted
 			list = append(list, i)
 		}
@@ -126,7 +126,7 @@ func (h *Requests) forgetDevices(clock.Time) {
 func (h *Requests) setLink(
 	_ context.Context, r control.SetLink,
 ) (answer control.Interface, err error) {
-	i, err := h.node.Face(r.Iface)
+	i, err := h.node.Iface(r.Iface)
 	if err != nil {
 		return answer, err
 	}
@@ -173,7 +173,7 @@ func (h *Requests) losses(s *stack.Stack, name string) (list []control.LinkLoss,
 	which, err := h.faces(name)
 	for _, i := range which {
 		list = append(list, control.LinkLoss{
-			Iface:   h.node.FaceName(i),
+			Iface:   h.node.IfaceName(i),
 			Percent: s.Interfaces().Loss(i) * 100, Dropped: s.Interfaces().Lossy(i),
 		})
 	}

@@ -98,7 +98,7 @@ func natInfo(n *nat.NAT, now clock.Time, f *control.Interface) control.NAT {
 }
 
 func (h *Requests) setNAT(s *stack.Stack, _ clock.Time, r control.SetNAT) error {
-	i, err := h.node.Face(r.Iface)
+	i, err := h.node.Iface(r.Iface)
 	if err != nil {
 		return err
 	}

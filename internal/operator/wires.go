@@ -38,7 +38,7 @@ func (l *reloading) reconfigure(s *stack.Stack, now clock.Time) error {
 		l.done.Ended = append(l.done.Ended, b.Text)
 	}
 	n.Devices.Drain(now) // sends resets while the links still exist
-	for i, f := range n.Faces() {
+	for i, f := range n.Ifaces() {
 		if f.Name != "" && !has(l.now, f.Name) {
 			s.SetUp(now, i, false)
 		}
@@ -63,7 +63,7 @@ func (l *reloading) ending() (texts []string) {
 // goneAddrs returns the node's addresses that are not in the new file. Loop only.
 func (l *reloading) goneAddrs() map[netip.Addr]bool {
 	gone := map[netip.Addr]bool{}
-	for _, f := range l.node.Faces() {
+	for _, f := range l.node.Ifaces() {
 		for _, p := range f.Addrs() {
 			gone[p.Addr()] = true
 		}

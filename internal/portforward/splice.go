@@ -57,7 +57,7 @@ func (s *Set) takeAll(fw *Forward, way route, echo func(*stack.Echo) bool) (*For
 // checkOwnAddr returns an error if no interface has the address.
 func (s *Set) checkOwnAddr(a netip.Addr) error {
 	return s.node.Ask(func(*stack.Stack, clock.Time) error {
-		if a.IsValid() && slices.ContainsFunc(s.node.Faces(), func(f stack.Interface) bool {
+		if a.IsValid() && slices.ContainsFunc(s.node.Ifaces(), func(f stack.Interface) bool {
 			return f.Addr.Addr() == a || slices.ContainsFunc(f.IPv6,
 				func(p netip.Prefix) bool { return p.Addr() == a })
 		}) {

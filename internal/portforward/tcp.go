@@ -40,7 +40,7 @@ func (s *Set) Publish(r control.Publish) (*Forward, error) {
 	})
 }
 
-// listen opens a TCP port of this machine, whose connections serve handles.
+// listen opens a TCP port of this machine, and calls serve for each connection to it.
 func (s *Set) listen(
 	kind control.DoorKind, from netip.AddrPort, to string, serve func(*flow, *net.TCPConn) error,
 ) (*Forward, error) {

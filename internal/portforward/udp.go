@@ -253,7 +253,7 @@ func (g *datagrams) serve(f *datagramFlow) {
 	g.end(f, nil)
 }
 
-// countDatagram counts a datagram, and restarts the timeout of a silent flow.
+// countDatagram counts a datagram and restarts the flow's idle timeout.
 func (g *datagrams) countDatagram(f *datagramFlow, in bool, k int) {
 	f.last.Store(time.Now().UnixNano())
 	g.forward.count(in, k)

@@ -75,7 +75,8 @@ func TestSuspend(t *testing.T) {
 	assert.Equal(t, otherScreen, s.out.String())
 }
 
-// TestAFrameFollowsTheTerminal checks that a resize redraws the frame with nothing reversed.
+// TestAFrameFollowsTheTerminal checks that after a resize the frame fits the new width,
+// and that no character is in reverse video, as if it had changed.
 func TestAFrameFollowsTheTerminal(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	f := frame{screen: s.env.screen}

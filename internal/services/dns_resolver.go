@@ -20,7 +20,8 @@ import (
 // (RFC 1536 §1). The resolver caches no answers, so there is no cache to poison.
 var dnsTimeouts = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 
-// maxAliases limits the CNAME records that lead to an address. So loops of CNAME records end.
+// maxAliases limits the queries for one name, and the CNAME records that are followed in one
+// answer, so that CNAME loops end.
 const maxAliases = 8
 
 // These are the reasons for which the resolver ignores a message (RFC 5452 §9.1). Messages from

@@ -72,7 +72,7 @@ func (d *DNS) ownName() control.HostName {
 	if !isHostName(d.name) {
 		own.Name = "ns"
 	}
-	for _, f := range d.node.Faces() {
+	for _, f := range d.node.Ifaces() {
 		for _, p := range f.Addrs() {
 			if !p.Addr().IsLinkLocalUnicast() {
 				own.Addrs = append(own.Addrs, p.Addr())

@@ -152,7 +152,7 @@ func (h *Host) frontPage(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "<!doctype html>\n<title>%s</title>\n<h1>%s</h1>\n"+
 		"<p>A host of a virtual network. You are %s and asked for %s.</p>\n<ul>\n",
 		name, name, html.EscapeString(r.RemoteAddr), html.EscapeString(r.Host))
-	for _, f := range h.node.Faces() {
+	for _, f := range h.node.Ifaces() {
 		if f.Name != "" {
 			for _, a := range f.Addrs() {
 				_, _ = fmt.Fprintf(w, "<li>%s %v</li>\n", html.EscapeString(f.Name), a)

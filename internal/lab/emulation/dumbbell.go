@@ -33,8 +33,8 @@ type hop struct {
 
 func newDumbbell(x *plan.Experiment, seed uint64, began clock.Time) (*dumbbell, error) {
 	w := &dumbbell{flows: len(x.Flows)}
-	near := simulation.Left.Router() + ":" + simulation.BottleneckFace
-	far := simulation.Right.Router() + ":" + simulation.BottleneckFace
+	near := simulation.Left.Router() + ":" + simulation.BottleneckIface
+	far := simulation.Right.Router() + ":" + simulation.BottleneckIface
 	var err error
 	link := func(cfg netem.Config, from, to string, next func(clock.Time, []byte)) *hop {
 		if err != nil {
@@ -55,8 +55,8 @@ func newDumbbell(x *plan.Experiment, seed uint64, began clock.Time) (*dumbbell, 
 		var access, egress [2]*hop
 		for k, side := range []simulation.Side{simulation.Left, simulation.Right} {
 			bottleneck := []*hop{w.down, w.up}[k]
-			host := side.Host(i) + ":" + simulation.HostFace
-			router := side.Router() + ":" + simulation.RouterFace(i)
+			host := side.Host(i) + ":" + simulation.HostIface
+			router := side.Router() + ":" + simulation.RouterIface(i)
 			sends := x.HostLink(&x.Flows[i], (side == simulation.Left) != x.Flows[i].Upward)
 			access[k] = link(sends, host, router, func(at clock.Time, p []byte) {
 				bottleneck.link.Input(at, 0, [][]byte{p})

@@ -159,7 +159,7 @@ func (e *End) ended(ctx context.Context, err error) {
 // drops returns the number of packets lost because the node's socket buffer was full.
 func (e *End) drops() (n uint64) {
 	_ = e.Node.Call(func(*stack.Stack, clock.Time) error { // a closed node has no counters
-		for i := range e.Node.Faces() {
+		for i := range e.Node.Ifaces() {
 			d, ok := e.Node.Devices.Unimpaired(i).(interface{ Counters(id int) link.Counters })
 			if ok {
 				n += d.Counters(i).Drops[link.DropKernel]

@@ -221,8 +221,8 @@ func (s *Start) describe(x *plan.Experiment, flow int, role Role) {
 func lnxOf(s *Start) string {
 	return fmt.Sprintf("interface %s %s/24 %s\nneighbor %s at %s via %s\nroute 0.0.0.0/0 via %s\n"+
 		"link %s mtu %d\n",
-		simulation.HostFace, s.Host, s.Local, s.Gateway, s.Remote, simulation.HostFace, s.Gateway,
-		simulation.HostFace, s.MTU)
+		simulation.HostIface, s.Host, s.Local, s.Gateway, s.Remote, simulation.HostIface, s.Gateway,
+		simulation.HostIface, s.MTU)
 }
 
 func (p *Plan) cell() (*plan.Cell, error) {

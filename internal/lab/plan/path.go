@@ -61,7 +61,8 @@ func (x *draft) readPath(d *decoder, root *node) {
 	case x.path == nil && root.get("path") != nil: // fill has reported that the key has no value
 		return
 	case x.path == nil:
-		d.report.add(root.place, "the experiment has no path", "path: {down: {…}} or mm")
+		d.report.add(root.place, "the experiment has no path",
+			"path: {down: {…}}, or mm: with a mahimahi command line")
 		return
 	case !d.fill(x.path, "a path", pathKeys):
 		return

@@ -69,12 +69,12 @@ func face(name string, mtu int, a netip.Addr, bits int) stack.Interface {
 
 // These are names of interfaces.
 const (
-	BottleneckFace = "bottleneck" // interface of both routers
-	HostFace       = "if0"
+	BottleneckIface = "bottleneck" // interface of both routers
+	HostIface       = "if0"
 )
 
-// RouterFace returns the name of a router's interface to a flow's host.
-func RouterFace(flow int) string { return "if" + strconv.Itoa(flow+1) }
+// RouterIface returns the name of a router's interface to a flow's host.
+func RouterIface(flow int) string { return "if" + strconv.Itoa(flow+1) }
 
 // Router returns the name of a side's router.
 func (s Side) Router() string { return "router " + s.String() }

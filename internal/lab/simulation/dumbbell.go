@@ -53,13 +53,13 @@ func (r *run) build() error {
 func (r *run) router(s Side, own, other netip.Addr) (*sim.Host, error) {
 	mtu := r.x.Path.MTU
 	cfg := stack.Config{
-		Interfaces: []stack.Interface{face(BottleneckFace, mtu, own, 30)},
+		Interfaces: []stack.Interface{face(BottleneckIface, mtu, own, 30)},
 		Routes:     []stack.Route{{Prefix: r.prefix(s.Other()), Via: other}},
 		Forwarding: true,
 	}
 	for i := range r.x.Flows {
 		cfg.Interfaces = append(cfg.Interfaces,
-			face(RouterFace(i), mtu, r.address(s, i, RouterNumber), 24))
+			face(RouterIface(i), mtu, r.address(s, i, RouterNumber), 24))
 	}
 	return r.world.AddHost(s.Router(), cfg)
 }
@@ -89,7 +89,7 @@ func (r *run) host(f *flow, s Side, router *sim.Host) (*sim.Host, error) {
 	}
 	own := r.address(s, f.index, HostNumber)
 	cfg := stack.Config{
-		Interfaces: []stack.Interface{face(HostFace, r.x.HostMTU(f.spec), own, 24)},
+		Interfaces: []stack.Interface{face(HostIface, r.x.HostMTU(f.spec), own, 24)},
 		Routes: []stack.Route{{
 			Prefix: netip.PrefixFrom(own, 0).Masked(),
 			Via:    r.address(s, f.index, RouterNumber),

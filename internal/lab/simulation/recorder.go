@@ -103,7 +103,8 @@ func (f *FlowRecorder) SetMSS(bytes int) { f.mss = max(f.mss, bytes) }
 // Row records a complete sample.
 func (f *FlowRecorder) Row(r *result.Sample) { f.samples.add(r, f.place()) }
 
-// mergeSamples drops the earlier of two samples, unless it has an event.
+// mergeSamples overwrites a with the later sample b, but keeps a's RTT if b has none. It reports
+// false and changes nothing if the two differ in their state, ssthresh or a loss counter.
 func mergeSamples(a, b *result.Sample) bool {
 	if a.State != b.State || a.Retransmits != b.Retransmits || a.Timeouts != b.Timeouts ||
 		a.Ssthresh != b.Ssthresh {
