@@ -51,8 +51,8 @@ func (p *parser) checkInterfaces() {
 	}
 }
 
-// compareInterfaces records an error at the later of two interfaces if both have an address or
-// socket that must be unique. It reports whether there was such an error.
+// compareInterfaces records errors at the later of two interfaces if they have the same name,
+// address, subnet, device or socket. It reports whether there was an error.
 func (p *parser) compareInterfaces(i, before *Interface) bool {
 	found := false
 	report := func(pos Pos, text, msg, want string) {
@@ -191,7 +191,7 @@ func newIndex(ifaces []Interface) index {
 	return own
 }
 
-// checkPlace reports whether a neighbor can be on the interface.
+// checkPlace reports whether a neighbor can be on the interface, and records an error if not.
 func (p *parser) checkPlace(n *Neighbor, iface *Interface) bool {
 	text := n.Addr.String()
 	on, found := iface.on(n.Addr)
@@ -284,7 +284,7 @@ func (p *parser) checkScopedHop(r Route) {
 	}
 }
 
-// checkNextHop records an error for a next hop that is not on a link of this node.
+// checkNextHop records an error for a next hop that this node cannot use.
 func (p *parser) checkNextHop(r Route) {
 	via := r.Via.String()
 	if r.Via.Is4() != r.Prefix.Addr().Is4() {

@@ -1,10 +1,10 @@
 // Package lnx reads the .lnx files that describe a node and its links. It reads the current grammar
-// and the three older ones of the course, and returns a Config for each of them. It reports
-// all errors of a file at once, with their positions.
+// and the three older ones of the course, and returns a Config for a file in any of them. It
+// reports all errors of a file at once, with their positions.
 //
 // Parse is the entry point: lexer.go splits the text into words, detect.go finds the grammar,
 // grammar.go and old.go parse it, and check.go checks the result as a whole. A directive is
-// declared once, with its form, its reader and its writer. setting.go has the directives with one
+// declared once, with its form, its reader and its writer. setting.go makes the directives with one
 // value. CheckNetwork compares the files of one network, and Config.Format writes a Config back as
 // text.
 package lnx
@@ -247,8 +247,8 @@ type Neighbor struct {
 	udpAt, ifaceAt Pos
 }
 
-// Pos is a position in a file. Lines and columns count from 1. A column is one character, and so is
-// a tab. The zero Pos stands for the whole file.
+// Pos is a position in a file. Lines and columns count from 1. A column is one character; a tab
+// counts as one. The zero Pos stands for the whole file.
 type Pos struct{ Line, Col int }
 
 // HostPort is a UDP address. Its host may be a name. The zero value means no address.

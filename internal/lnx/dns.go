@@ -15,8 +15,8 @@ type DNS struct {
 	Servers []netip.Addr
 	// Zone is the domain of the hosts. If empty, it is internal.
 	Zone string
-	// Names are the hosts of the zone that the node's own server serves. Without names it runs no
-	// server.
+	// Names are the hosts of the zone that the node's own server serves. Without names the node
+	// runs no server.
 	Names []HostName
 }
 

@@ -6,8 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// maxErrors limits the errors of one file or network. Beyond it, one more error says that there are
-// others.
+// maxErrors limits the errors of one file. Beyond it, one more error says that there are others.
 const maxErrors = 100
 
 // Error is one error in a file, or a remark on a valid line.
@@ -80,7 +79,7 @@ func (r *report) sorted() Errors {
 	r.errs.Sort()
 	if r.more {
 		msg := fmt.Sprintf("more errors follow; these are the first %d", maxErrors)
-		last := r.errs[len(r.errs)-1] // has the last position, so a later sort keeps it last
+		last := r.errs[len(r.errs)-1] // its position keeps the new error last in a later sort
 		return append(r.errs, &Error{File: r.file, Line: last.Line, Col: last.Col, Msg: msg})
 	}
 	return r.errs

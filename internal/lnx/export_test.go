@@ -36,7 +36,7 @@ func (c *Config) Plain() *Config {
 	return &out
 }
 
-// DirectiveNames returns the first words of all directives.
+// DirectiveNames returns the keywords of all directives.
 func DirectiveNames() []string {
 	var names []string
 	for i := range directives {

@@ -20,8 +20,8 @@ const (
 type Forward struct {
 	// Kind is Publish, Expose, Splice or Socks.
 	Kind string
-	// Addr is the listening address. For Publish and Socks it is an address of this machine, and
-	// the loopback address if invalid. For Splice it is an address of the node.
+	// Addr is the listening address: an address of this machine for Publish and Socks (if invalid,
+	// 127.0.0.1), and of the node for Splice. Expose has none.
 	Addr netip.Addr
 	// Port is the listening port; 0 for Splice.
 	Port uint16
@@ -192,8 +192,7 @@ func (p *parser) addForward(d Forward) {
 	p.cfg.Forwards = append(p.cfg.Forwards, d)
 }
 
-// conflictsWith reports whether two port forwards of the same kind and port cannot listen at the
-// same time.
+// conflictsWith reports whether two forwards of the same port cannot listen at the same time.
 func (d *Forward) conflictsWith(o *Forward) bool {
 	if !d.local() {
 		return true
@@ -212,7 +211,7 @@ func (d *Forward) On() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// place returns the listening address as written in the file.
+// place returns the listening address in the form that a file has.
 func (d *Forward) place() string {
 	switch {
 	case d.Kind == Splice:

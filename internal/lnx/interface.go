@@ -143,7 +143,7 @@ func (p *parser) readTun(l line, device string) (*Tun, bool) {
 	return &Tun{Device: name}, ok
 }
 
-// readKernels reads the words of the interface lines about the kernel's ends.
+// readKernels reads the words after the devices: the addresses and routes of the kernel's ends.
 func (p *parser) readKernels() {
 	for n := range p.cfg.Interfaces {
 		i := &p.cfg.Interfaces[n]

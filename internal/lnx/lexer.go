@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// These are the limits of a file. Files have up to forty lines. The limits are far above that and
-// reject a wrong file quickly.
+// These are the limits of a file. Usual files have up to forty lines. The limits are far above that
+// and reject a wrong file quickly.
 const (
 	maxFileBytes = 1 << 20
 	maxLines     = 10_000
@@ -33,7 +33,7 @@ type line struct {
 func (l line) keyword() Word { return l.words[0] }
 
 // lex splits the text into lines of words, without comments and blank lines. It reports lines that
-// are not text and returns them separately. If the whole file is binary, ok is false.
+// are not text and returns them separately. If the file is binary or too long, ok is false.
 func (r *report) lex(text []byte) (out, broken []line, ok bool) {
 	if len(text) > maxFileBytes {
 		msg := fmt.Sprintf("the file has %d bytes", len(text))

@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// The MTU is at least 68 bytes, which every IPv4 link must carry (RFC 791 §3.2), and at most
-// 65,507, because a UDP datagram over IPv4 carries no more. IPv6 does not count its own header in
-// the length of a packet (RFC 8200 §3).
+// The MTU is at least 68 bytes, which every IPv4 link must carry (RFC 791 §3.2), and at most 65,507
+// over IPv4, because a UDP datagram carries no more. Over IPv6 it is up to 65,527, because the
+// length of a packet does not include the IPv6 header (RFC 8200 §3).
 const (
 	MinMTU  = 68
 	maxMTU4 = 65_507
@@ -58,8 +58,8 @@ var (
 	ripTable  = settingTable{"rip interface", "rip ", ripSettings}
 )
 
-// directive returns the directive for the table. If more is not nil, it writes the other directives
-// of the interface.
+// directive returns the directive for the table. The function more, if not nil, writes the other
+// directives of an interface.
 func (t *settingTable) directive(more func(*bytes.Buffer, *Interface)) directive {
 	at := strings.Count(t.name, " ") + 1
 	return directive{
@@ -175,7 +175,7 @@ func (c *Config) ImpairLines(iface string) (list []ImpairLine) {
 	return list
 }
 
-// AtImpair returns an error in line l at the byte offset at of its Text.
+// AtImpair returns an error in line l. The byte offset at counts from the start of its Text.
 func (c *Config) AtImpair(l *ImpairLine, at int, text, msg, want string) *Error {
 	before := l.Text()[:min(at, len(l.Text()))]
 	e := &Error{File: c.file, Text: text, Msg: msg, Want: want}

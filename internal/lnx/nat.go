@@ -101,7 +101,7 @@ func NATWords(c *nat.Config) string {
 	return strings.Join(words, " ")
 }
 
-// NATForwardWords returns a NAT's port forward as its line in a file.
+// NATForwardWords returns the arguments of `nat forward NAME` for a port forward.
 func NATForwardWords(f nat.Forward) string {
 	network := "udp"
 	if f.TCP {

@@ -7,8 +7,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// oldGrammar is one of the grammars before 2022. Their lines have no keywords, and each line
-// describes a point-to-point link. The node is a router and runs RIP on all links.
+// oldGrammar is one of the grammars before 2022. Their lines have no keywords. Each line describes
+// a point-to-point link, except a first line with the node's socket. The node is a router and runs
+// RIP on all links.
 type oldGrammar struct {
 	node      string // form of the first line; empty: each link has its own socket
 	link      string // form of a link line, which ends in LOCAL-VIP REMOTE-VIP

@@ -12,7 +12,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// These values are fixed in the older grammars.
 const (
 	defaultRTOMin       = time.Millisecond
 	defaultRTOMax       = 5 * time.Second

@@ -4,7 +4,7 @@ import "strconv"
 
 // AtUDP returns an error at the UDP address of an interface, or nil if the interface has no file.
 func (c *Config) AtUDP(i *Interface, msg, want string) *Error {
-	if i.udpAt.Line == 0 { // the file has an old grammar
+	if i.udpAt.Line == 0 {
 		return c.at(i.Pos, "", msg, want)
 	}
 	return c.at(i.udpAt, i.UDP.String(), msg, want)

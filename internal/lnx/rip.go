@@ -23,10 +23,10 @@ type RIP struct {
 	// Static contains the metric and tag of the static routes in announcements. If nil, static
 	// routes are not announced.
 	Static *Announcement
-	// Periodic is the time between full updates. The default is 5 s, or 30 s in RIPv2.
+	// Periodic is the time between full updates. The default is 5 s, or 30 s in RIPv2 and RIPng.
 	Periodic time.Duration
 	// Timeout is the time after which a route expires without a refresh. The default is 12 s, or
-	// 180 s in RIPv2.
+	// 180 s in RIPv2 and RIPng.
 	Timeout time.Duration
 	// Offset is the maximum random offset of a full update. Garbage is how long a dead route is
 	// announced. TriggerMin and TriggerMax limit the time between two triggered updates. HoldDown
@@ -71,7 +71,7 @@ var ripAlgorithms = []string{"md5", "hmac-sha1", "hmac-sha256", "hmac-sha384", "
 
 const (
 	ripPassword = "password"
-	maxSecret   = 100 // maximum length in characters
+	maxSecret   = 100 // maximum length in bytes
 	shortSecret = 16  // maximum length of a password or an md5 key
 )
 
@@ -208,7 +208,7 @@ func (p *parser) readAdvertiseTo(l line) {
 	p.advertiseAt = append(p.advertiseAt, to.Pos)
 }
 
-// readOriginate reads a prefix to announce, or `static`, and the settings after it.
+// readOriginate reads a prefix to announce and the settings after it.
 func (p *parser) readOriginate(l line) {
 	okForm := p.report.fixed(l, 2, "prefix", usageOriginate)
 	if !okForm && len(l.words) < 4 || !p.report.words(l, 4, 8, usageOriginate) {
@@ -288,8 +288,8 @@ func (p *parser) readPassword(l line) {
 	}
 }
 
-// secret reports whether a secret has a valid length for the algorithm. The error does not contain
-// the secret.
+// secret reports whether a secret has a valid length for the algorithm. The message does not
+// contain the secret.
 func (r *report) secret(w Word, algorithm string) bool {
 	most := maxSecret
 	if algorithm == ripPassword || algorithm == "md5" {

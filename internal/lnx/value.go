@@ -117,7 +117,7 @@ func (r *report) split(w Word, want string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, int(n)), true
 }
 
-// part returns the rest of a word after a byte offset. Even an empty rest has a position.
+// part returns the part of a word that begins at a byte offset and contains text, even if empty.
 func part(w Word, offset int, text string) Word {
 	pos := w.Pos
 	pos.Col += len([]rune(w.Text[:offset]))
@@ -174,8 +174,8 @@ func NeighborFault(a netip.Addr, on netip.Prefix) string {
 	return reserved(a, subnet)
 }
 
-// reserved returns the reason why no interface in a subnet may have an address, or "". Subnets of
-// one or two addresses have no reserved addresses (RFC 3021, RFC 6164 §5).
+// reserved returns the reason why no interface in a subnet may have the address a, or "". Subnets
+// of one or two addresses have no reserved addresses (RFC 3021, RFC 6164 §5).
 func reserved(a netip.Addr, subnet netip.Prefix) string {
 	if subnet.Bits() >= a.BitLen()-1 {
 		return ""
@@ -271,8 +271,8 @@ func (r *report) endpoint(
 	return HostPort{host, port}, okHost && okPort
 }
 
-// host reads an IPv4 address or a host name. If the last label of a name has no letter, it counts
-// as an invalid address (RFC 1123 §2.1).
+// host reads an IPv4 address or a host name. A name whose last label is a number counts as an
+// invalid address (RFC 1123 §2.1).
 func (r *report) host(w Word) (string, bool) {
 	if _, err := netip.ParseAddr(w.Text); err == nil && !strings.Contains(w.Text, ":") {
 		return w.Text, true
@@ -281,7 +281,7 @@ func (r *report) host(w Word) (string, bool) {
 	switch {
 	case w.Text == "":
 		r.add(w.Pos, "", "the host is missing", wantHost)
-	case w.Text+":" == tunPrefix: // Format would write a device
+	case w.Text+":" == tunPrefix: // "tun:PORT" would name a device
 		r.bad(w, "the keyword of a TUN device", wantHost)
 	case len(w.Text) > maxHostChars, !consistsOf(w.Text, ".-_"), isNumber(last),
 		strings.Contains("."+w.Text+".", ".."):

@@ -68,7 +68,7 @@ func (r *reader) courseLink(words []lnx.Word) {
 	r.addLink(words[0], words[2], "")
 }
 
-// course is set if the file uses the course's syntax, and native is set if it uses tidepool's.
+// course records that the file uses the course's syntax, and native that it uses tidepool's.
 func (r *reader) course(at lnx.Word) { r.form(at, true) }
 func (r *reader) native(at lnx.Word) { r.form(at, false) }
 

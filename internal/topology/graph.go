@@ -24,7 +24,7 @@ type Vertex struct {
 	Down bool
 }
 
-// Edge is a link: interfaces that share a subnet or, in the old grammars, name each other.
+// Edge is a link: interfaces that share a subnet or that a neighbor line connects.
 type Edge struct {
 	Subnet netip.Prefix // subnet of the link; invalid: none
 	Ends   []Stub
@@ -54,8 +54,8 @@ func From(title string, configs []*lnx.Config) *Graph {
 	return g
 }
 
-// add adds an interface to the link of the interfaces before it that share one of its subnets or
-// are its neighbors. If these were on several links, add makes one link of them.
+// add adds an interface to the link of earlier interfaces that share one of its subnets or, if
+// there are none, are its neighbors. If these are on several links, add merges the links.
 func (g *Graph) add(
 	configs []*lnx.Config, node int, f *lnx.Interface, bySubnet map[netip.Prefix]int,
 ) {

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// Interfaces with link-local addresses in the file are on links of their own: each has fe80::/64.
+// Link-local addresses in a file join no links, because every link has fe80::/64.
 func TestLinkLocalAddressesJoinNoLinks(t *testing.T) {
 	texts := []string{
 		"interface if0 2001:db8::1/64 127.0.0.1:5000\naddress if0 fe80::a/64\n" +

@@ -9,7 +9,7 @@ import "math"
 const (
 	rounds  = 300
 	spacing = 230.0 // distance between neighbors, in the picture's units
-	apart   = 1.5   // distance of separate parts: links beyond the largest distance
+	apart   = 1.5   // distance between unconnected parts, in links beyond the largest distance
 )
 
 // lay returns a position for every node, and then one for the middle of every link that does not

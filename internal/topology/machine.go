@@ -36,7 +36,7 @@ func isDestination(text string) bool {
 const machineForm = "host NAME ssh USER@MACHINE [address ADDRESS]"
 
 // isMachine reports whether a line declares a machine. It accepts a destination without the keyword
-// ssh, so that machine can report the missing keyword.
+// ssh, so that the method machine reports the missing keyword.
 func isMachine(words []lnx.Word) bool {
 	return len(words) > 2 && words[0].Text == "host" &&
 		(words[2].Text == "ssh" || strings.ContainsAny(words[2].Text, "@:"))
@@ -112,7 +112,7 @@ func (p *Plan) MachineOf(node int) *Machine {
 	return nil
 }
 
-// Crossing returns the links between two machines that impair no packets.
+// Crossing returns the links that join two machines and impair no packets.
 func (p *Plan) Crossing() (list []int) {
 	for i, l := range p.Links {
 		if l.Words == "" && p.MachineOf(l.A) != p.MachineOf(l.B) {
@@ -132,8 +132,8 @@ func (p *Plan) Addrs(link int) (a, b netip.Addr) {
 	return ends[0].Addr(), ends[1].Addr()
 }
 
-// udpHost returns the address at which a node receives packets from another node: the address of
-// its machine if the other node runs elsewhere, else the loopback address.
+// udpHost returns the address at which a node receives packets from another node: its machine's
+// address, if known, for a node elsewhere, else the loopback address.
 func (p *Plan) udpHost(node, other int) string {
 	own, far := p.MachineOf(node), p.MachineOf(other)
 	var a netip.Addr

@@ -92,8 +92,8 @@ func Names(configs []*lnx.Config, server, zone string) ([]string, error) {
 	return dnsLines(hosts, at, 1, zone), nil
 }
 
-// dnsLines returns the lines about the DNS in each host's file. The other hosts send queries to the
-// server's first addresses; asked is the number of these addresses.
+// dnsLines returns the lines about the DNS in each host's file. Every host queries the server at
+// its first addresses; asked is the number of these addresses.
 func dnsLines(hosts []lnx.HostName, server, asked int, zone string) []string {
 	lines := make([]string, len(hosts))
 	var all strings.Builder
@@ -101,7 +101,7 @@ func dnsLines(hosts []lnx.HostName, server, asked int, zone string) []string {
 	for _, h := range hosts {
 		key := strings.ToLower(h.Name)
 		if seen[key] || !lnx.IsHostName(h.Name) {
-			continue // the DNS cannot distinguish it from another node
+			continue // not a name in the DNS, or the name of an earlier node
 		}
 		seen[key] = true
 		for some := range slices.Chunk(h.Addrs, namesInLine) {

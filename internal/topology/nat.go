@@ -11,7 +11,8 @@ import (
 )
 
 // NAT translates the IPv4 packets that a router forwards to an outside neighbor. Routers announce
-// nothing over such a link. Instead, the router has a default route through the neighbor.
+// nothing over such a link. Instead, the router has a default route through its first outside
+// neighbor.
 type NAT struct {
 	Router, Outside int
 	Words           string // arguments as in a line `nat on NAME`
@@ -78,7 +79,7 @@ func (r *reader) nat(at lnx.Word, words []lnx.Word) {
 	r.plan.NATs = append(r.plan.NATs, n)
 }
 
-// natFaults reports NATs that no link or no router has, and port forwards without a NAT.
+// natFaults reports NATs without a link or a router, and port forwards that cannot work.
 func (r *reader) natFaults() {
 	p := r.plan
 	ends := p.ends()

@@ -35,7 +35,7 @@ func TestNATsOfPlans(t *testing.T) {
 }
 
 // A port forward leads to a node inside. The names are served where both sides can ask, and the
-// router's name has the address that both sides reach first.
+// first address of the router's name is the one that both sides reach.
 func TestForwardsOfPlans(t *testing.T) {
 	t.Parallel()
 	const text = "link A R\nlink R ISP\nlink ISP S\nnat R ISP\nforward R tcp 8080 A:80\n"

@@ -280,7 +280,7 @@ func (r *reader) family(at lnx.Word, words []lnx.Word) {
 	}
 }
 
-// Format returns the plan as text. Parse makes the same plan from this text.
+// Format returns the plan as text. Parse makes the same plan from it, without the links' addresses.
 func (p *Plan) Format() []byte {
 	var b strings.Builder
 	if p.About != "" {

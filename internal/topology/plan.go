@@ -28,7 +28,7 @@ var ErrPlan = errors.New("invalid plan")
 // Plan is a network before its files.
 type Plan struct {
 	About string // line of text about the plan; may be empty
-	Port  int    // first UDP port of 127.0.0.1; 0: DefaultPort
+	Port  int    // first UDP port; 0: DefaultPort, or 5000 in the course's form
 	// Family is the versions of IP on the links.
 	Family Family
 	Nodes  []Node
@@ -37,8 +37,8 @@ type Plan struct {
 	// Forwards are the port forwards of the NATs.
 	Forwards []Forward
 	// NamesAt is the node that serves the names of all nodes by the DNS. If it is empty, this is
-	// the first host that most nodes can query, or the first node. If it is NoNames, no node serves
-	// names. Zone is the domain of the names; empty: lnx's default.
+	// the host that the largest number of nodes can query, or the first node. If it is NoNames, no
+	// node serves names. Zone is the domain of the names; empty: lnx's default.
 	NamesAt, Zone string
 	// Machines are the other machines on which nodes run.
 	Machines []Machine
@@ -88,7 +88,7 @@ type Node struct {
 	Name string
 	Role Role
 
-	host string // host in a file of the course; empty or localhost: this machine
+	host string // host that the node runs on; empty or localhost: this machine
 }
 
 // Link is a link between two nodes of a plan, by their indexes.
@@ -124,8 +124,8 @@ func (p *Plan) last() int {
 	return p.port() + 2*len(p.Links) - 1
 }
 
-// subnet returns the IPv4 network of a link: 10.N.0.0/24 for link N. If some links have addresses
-// of their own, the others get addresses from 100.64.0.0/10, which users' networks avoid.
+// subnet returns the IPv4 network of a link: 10.N.0.0/24 for link N < 256. If some links have
+// addresses of their own, the others get addresses from 100.64.0.0/10, which users' networks avoid.
 func (p *Plan) subnet(link int) netip.Prefix {
 	a := [4]byte{10, byte(link % 256), byte(link / 256), 0}
 	if slices.ContainsFunc(p.Links, func(l Link) bool {

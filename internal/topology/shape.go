@@ -69,7 +69,7 @@ func (s *shape) usage() string {
 }
 
 // Generate plans a network of a common shape. The words are the shape's name and its sizes. The
-// seed determines the shape random.
+// seed determines the links of a random network.
 func Generate(words []string, seed uint64) (*Plan, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("%w: the shape is missing: must be %s", ErrPlan,
