@@ -132,7 +132,7 @@ func (c *Client) Do(ctx context.Context, req any) (any, error) {
 }
 
 // settle makes the file names of a request relative to the directory in which the node opens files.
-// The names in a request are relative to the client's directory. It does not change names that came
+// Before, they are relative to the client's directory. settle does not change names that came
 // through another server.
 func (c *Client) settle(ctx context.Context, k *control.Kind, request reflect.Value) error {
 	if !c.here || files.Of(ctx).Confined() {

@@ -240,8 +240,8 @@ func TestEveryEventIsDecoded(t *testing.T) {
 	assert.Nil(t, eventFrom("test", "{"))
 }
 
-// TestStoppedNode checks that Lost reports the loss once, and that every later request fails
-// with this error.
+// TestStoppedNode checks that requests to a node that does not run fail with ErrGone, and that Lost
+// reports that a node cannot be reached or stops.
 func TestStoppedNode(t *testing.T) {
 	socket := filepath.Join(shortFolder(t), "s")
 	c := NewClient(Endpoint{Socket: socket}, "A")

@@ -41,7 +41,7 @@ func streams(k *control.Kind) bool {
 	return false
 }
 
-// lasting lists the requests without functions that wait for a peer or a disk.
+// lasting lists the requests that have no functions, but wait for a peer or a disk.
 var lasting = []reflect.Type{
 	reflect.TypeFor[control.Connect](), reflect.TypeFor[control.Write](),
 	reflect.TypeFor[control.Read](), reflect.TypeFor[control.RCPCount](),

@@ -18,9 +18,9 @@ const (
 	keptFollowed = 256                    // number of samples and segments kept for a connection
 )
 
-// feed polls each node once for all readers of the page's stream, while there are readers. It keeps
-// the latest state of each part, and the last events in rings. A slow reader misses old events, but
-// does not delay other readers or use more memory.
+// feed polls the nodes for all readers of the page's stream together, while there are readers. It
+// keeps the latest state of each part, and the last events in rings. A slow reader misses old
+// events, but does not delay other readers or use more memory.
 type feed struct {
 	nodes *nodes
 	jobs  *jobs
@@ -130,7 +130,7 @@ func (h *feed) set(ctx context.Context, key, event string, value any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil {
-		return // another poll has started
+		return // this poll was stopped
 	}
 	if old := h.parts[key]; old != nil && string(old.text) == string(text) {
 		return
@@ -143,7 +143,7 @@ func (h *feed) drop(ctx context.Context, keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil {
-		return // another poll has started
+		return // this poll was stopped
 	}
 	for _, k := range keys {
 		delete(h.parts, k)

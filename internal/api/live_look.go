@@ -184,8 +184,8 @@ func (h *feed) ask(ctx context.Context, life *NodeLife, op control.Operator, oft
 	}
 	h.set(whole, name+" faces", "interfaces", NodeIfaces{name, faces, ways})
 	all := len(sockets)
-	// Half-open connections have no number, so they only count as others. The user has probably
-	// just opened the newest sockets.
+	// Half-open connections have no number, so they count only in More. The newest sockets are
+	// shown, because the user has probably just opened them.
 	sockets = slices.DeleteFunc(sockets, func(s control.Socket) bool { return s.SID < 0 })
 	sockets = sockets[max(0, len(sockets)-mostSockets):]
 	h.set(whole, name+" sockets", "sockets", NodeSockets{name, sockets, all - len(sockets)})

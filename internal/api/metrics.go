@@ -27,8 +27,8 @@ const (
 	gauge   = "gauge"
 )
 
-// metrics returns the counters of every node. If Prometheus's node exporter has the same counter,
-// its name is used (node_network_…, node_netstat_…). All other names begin with tidepool_.
+// metrics returns the counters of the process and of every node. If Prometheus's node exporter has
+// a node's counter, its name is used (node_network_…). All other nodes' names begin with tidepool_.
 func (n *nodes) metrics(w http.ResponseWriter, r *http.Request, about *Process) {
 	ctx, cancel := context.WithTimeout(r.Context(), scrapeTime)
 	defer cancel()

@@ -98,9 +98,9 @@ func TestThePage(t *testing.T) {
 	assert.Equal(t, 403, status, "a name of its own for our address: %s", body)
 }
 
-// TestOtherServersReceiveNoSecret checks that the page's requests leave nothing that another server
-// on this machine could receive and use here. A browser sends the cookies of a host to all of its
-// ports, and so does Go's cookie jar.
+// TestOtherServersReceiveNoSecret checks that the page's requests leave no secret in a browser that
+// another server on this machine could receive and use here. A browser sends the cookies of a host
+// to all of its ports, and so does Go's cookie jar.
 func TestOtherServersReceiveNoSecret(t *testing.T) {
 	d := newDoor(t)
 	var err error

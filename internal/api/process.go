@@ -3,7 +3,7 @@ package api
 import "runtime/metrics"
 
 // process adds the resource usage of this process, under the names of Prometheus's client
-// libraries. The server of a single node reports it for the node's process.
+// libraries. The server of a single node runs in the node's process.
 func (e *exposition) process() {
 	samples := []metrics.Sample{
 		{Name: "/sched/goroutines:goroutines"},

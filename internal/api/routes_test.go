@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// described is the served document, which answers are validated with.
+// described is the served document, with which answers are validated.
 type described struct {
 	compiler *jsonschema.Compiler
 	paths    map[string]map[string]json.RawMessage

@@ -99,12 +99,12 @@ func (js *jobs) serveStream(w http.ResponseWriter, r *http.Request, l *streamReq
 	a, err := execute(ctx, m.op, request)
 	err = gone(ctx, err)
 	switch {
-	case l.out == nil && err == nil: // the command failed before it reported its start
+	case l.out == nil && err == nil: // the command ended without reporting its start
 		return errInside
 	case l.out == nil:
 		return err
 	case l.as == typeCapture && err != nil:
-		// The client would have a complete file with fewer packets. An abort shows the failure.
+		// Otherwise the client would take the file for complete. An abort shows the failure.
 		panic(http.ErrAbortHandler)
 	case l.as == typeCapture:
 		if text, bad := json.Marshal(a); bad == nil { // the type always encodes

@@ -168,7 +168,7 @@ func TestTraceAndSampleStreams(t *testing.T) {
 	assert.Equal(t, "result", names[len(names)-1])
 }
 
-// TestReaderDisconnects checks that its capture and its trace end when the reader disconnects.
+// TestReaderDisconnects checks that a reader's capture and trace end when the reader disconnects.
 func TestReaderDisconnects(t *testing.T) {
 	b := newBed(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -31,7 +31,7 @@ type Operator interface {
 // Request is a request whose answer is an A.
 type Request[A any] interface{ answers(A) }
 
-// Answer makes a struct that embeds it a request whose answer is an A.
+// Answer turns a struct that embeds it into a request whose answer is an A.
 type Answer[A any] struct{}
 
 func (Answer[A]) answers(A) {}

@@ -29,7 +29,7 @@ var (
 	ErrInterfaceDown = errors.New("interface is down")
 	// ErrPortInUse means that the port has a listener, or the connection already exists.
 	ErrPortInUse = errors.New("address already in use")
-	// ErrNoPorts means that every ephemeral port is in use.
+	// ErrNoPorts means that every ephemeral port is in use, or that a limit of sockets is reached.
 	ErrNoPorts = errors.New("no free local port")
 	// ErrRefused means that the peer answered the connection request with a reset.
 	ErrRefused = errors.New("connection refused")
@@ -39,7 +39,7 @@ var (
 	ErrTimeout = errors.New("connection timed out")
 	// ErrUnreachable means that the network reported the peer unreachable.
 	ErrUnreachable = errors.New("host unreachable")
-	// ErrNotConnected means that the socket is a listener, so it has no data to read or write.
+	// ErrNotConnected means that the socket is a listener, or a UDP socket without a peer.
 	ErrNotConnected = errors.New("socket is not connected")
 	// ErrClosed means that this direction of the socket, or the node, is already closed.
 	ErrClosed = errors.New("already closed")

@@ -11,7 +11,7 @@ type Node struct {
 	Capturing  string `json:"capturing,omitempty"` // file of the running capture
 }
 
-// Show lists settings, sorted by key.
+// Show lists settings, always in the same order.
 type Show struct {
 	Answer[[]Setting]
 	// Key is a key, or what several keys begin with, such as "tcp."; empty: all.

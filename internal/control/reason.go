@@ -17,8 +17,8 @@ func IsHost(a netip.Addr) bool {
 }
 
 // Scope returns an address with the zone that packets to it need. links are the interfaces with
-// IPv6: a link-local address without a zone is on the only one (RFC 4007 §6). The error is an
-// ErrUsage and says what the address must be.
+// IPv6. If there is only one, it is the default zone of link-local addresses (RFC 4007 §6). The
+// error is an ErrUsage and says what the address must be.
 func Scope(a netip.Addr, links []string) (netip.Addr, error) {
 	scoped := a.Is6() && (a.IsLinkLocalUnicast() || a.IsMulticast())
 	possible := make([]string, len(links))

@@ -73,7 +73,7 @@ func (h *Requests) freeEcho() uint16 {
 }
 
 // sourceOf parses the source of packets to dst: an address of the node, the name of an interface,
-// or "". The interface is negative unless the source contains a name. Loop only.
+// or "". The returned interface is negative unless the source is a name. Loop only.
 func (h *Requests) sourceOf(
 	s *stack.Stack, source string, dst netip.Addr,
 ) (netip.Addr, int, error) {
@@ -98,7 +98,7 @@ func (h *Requests) sourceOf(
 	return addr, -1, nil
 }
 
-// replyOf converts a reply to a probe.
+// replyOf converts a probe's reply.
 func (h *Requests) replyOf(r *icmp.Reply) control.Reply {
 	to := control.Reply{
 		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT,

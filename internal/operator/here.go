@@ -30,7 +30,7 @@ func withPosition(c *lnx.Config, err error) error {
 const lookupTimeout = 3 * time.Second
 
 // checkHere returns the errors of running the file's node on this machine: UDP addresses that are
-// not local or in use, neighbors without a route, and unknown host names. It sends only DNS
+// in use or not local, neighbors without a route, and unknown host names. It sends only DNS
 // queries.
 func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	bound := map[lnx.HostPort]bool{} // a shared socket counts once

@@ -85,7 +85,7 @@ func (h *Requests) impairment(i int, way control.Way) control.Impairment {
 	return a
 }
 
-// impairmentDrops adds the packets that the link dropped to an interface's snapshot.
+// impairmentDrops adds a link's dropped packets to its interface's snapshot.
 func (h *Requests) impairmentDrops(i int, f *control.Interface) {
 	m := h.node.Devices.Impaired(i)
 	if m == nil {

@@ -25,7 +25,7 @@ type Inside struct {
 // Entered is the node's answer to the descriptors.
 type Entered struct {
 	Error string `json:"error,omitempty"`
-	// Retry is set if another program was faster. This program can then join its namespaces.
+	// Retry is set if another program was faster. This one can then join that program's namespaces.
 	Retry bool `json:"retry,omitempty"`
 }
 

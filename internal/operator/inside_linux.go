@@ -12,9 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// These are the descriptors that a process sends: the TUN device, the user, network and mount
-// namespaces, and sockets in the network namespace: a netlink socket that lists the sockets of the
-// programs, if the kernel supports that, and two sockets for DNS, if this host serves names.
+// A process sends insideFDs descriptors: the TUN device, and the user, network and mount
+// namespaces. Sockets in the network namespace may follow, up to mostFDs: a netlink socket that
+// lists the programs' sockets, and two sockets for DNS.
 const (
 	insideFDs = 4
 	mostFDs   = 7
@@ -93,7 +93,7 @@ func (n *Node) enter(in Inside, oob []byte) error {
 	return nil
 }
 
-// use takes a socket in the programs' network namespace.
+// use serves DNS at a socket in the programs' network namespace, or lists their sockets with it.
 func (n *Node) use(f *os.File) {
 	if c, err := net.FilePacketConn(f); err == nil {
 		n.dns = append(n.dns, c)

@@ -45,8 +45,8 @@ ip reassembly-bytes 1000000
 	}, internetKnobs(cfg))
 }
 
-// Open closes the devices after any error, because the caller cannot know whether they were opened
-// before it.
+// Open closes the devices after any error, because the caller cannot know whether the error came
+// before or after they were opened.
 func TestOpenClosesDevicesAfterAnError(t *testing.T) {
 	const right = "interface if0 10.0.0.1/24 127.0.0.1:1\n"
 	for text, snaplen := range map[string]int{

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The limit of the kernel's connection follows from its state.
+// limitOf derives what limits a sender from the state of the kernel's connection.
 func TestSendLimitOfAProgram(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]control.Info{

@@ -33,9 +33,9 @@ type Reloader struct {
 	released released
 }
 
-// NewReloader returns the Reloader of a node. reread reads the node's file again. It is nil if the
-// node has no file. more lists the changes of services, which are made before the node's changes.
-// It may be nil.
+// NewReloader returns the Reloader of a node. reread reads the node's file again; it is nil if the
+// node has no file. more lists the changes of services, which are made before the node's changes;
+// it may be nil.
 func NewReloader(
 	n *node.Node, file *lnx.Config, reread func() (*lnx.Config, error),
 	more func(was, now *lnx.Config) []portforward.Change,
@@ -72,7 +72,7 @@ type reloading struct {
 	done            control.Reloaded
 }
 
-// Do handles control.Reload. It makes all changes or none.
+// Do handles control.Reload: it lists the changes, releases ports, or makes all changes or none.
 func (d *Reloader) Do(r control.Reload) (control.Reloaded, error) {
 	if d.reread == nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w: this node was not started from a file",
@@ -130,7 +130,7 @@ func (d *Reloader) to(now *lnx.Config) (*reloading, error) {
 	l.done.Restart = append(l.done.Restart, restartChanges(l.was, now)...)
 	own, names := numbered(now, d.names)
 	network, err := Network(own)
-	l.names, l.network = names, &network // a copy, because the node must not keep l
+	l.names, l.network = names, &network // allocated apart from l, which the node must not keep
 	return l, err
 }
 
@@ -253,7 +253,7 @@ func restartChanges(was, now *lnx.Config) (list []string) {
 			continue
 		}
 		differ("the device of "+a.Name, linkName(a)+a.Tun.End(), linkName(b)+b.Tun.End())
-		if a.Tun != nil && b.Tun != nil { // includes the kernel's end
+		if a.Tun != nil && b.Tun != nil { // the kernel's end uses these settings, too
 			differ("the address of "+a.Name, addrsText(a), addrsText(b))
 			differ("the MTU of "+a.Name, mtuOf(a), mtuOf(b))
 			differ("address auto of "+a.Name, a.Tun.Auto, b.Tun.Auto)
@@ -300,8 +300,8 @@ func (l *reloading) knobSteps() (list []step) {
 	return list
 }
 
-// setChanged sets those fields of to that differ between was and now. All others keep their values,
-// which a command may have set.
+// setChanged copies a field of now into to if it differs from the field of was. All other fields
+// of to keep their values, which a command may have set.
 func setChanged(to, was, now reflect.Value) {
 	if to.Kind() == reflect.Struct {
 		for i := range to.NumField() {

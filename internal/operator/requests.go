@@ -16,7 +16,7 @@ type Requests struct {
 	control.Handlers
 	node *node.Node
 
-	nextEcho   uint16          // identifier of the next ping; loop only
+	nextEcho   uint16          // identifier of the last ping or traceroute; loop only
 	cleared    map[int]cleared // cleared counters by interface number; loop only
 	udpSockets udpSockets
 	programs   programs

@@ -48,7 +48,7 @@ func samples(ctx context.Context, h *Requests, r control.Samples) (control.Sampl
 	return done, nil
 }
 
-// sampling is a running request for a connection's samples. Loop only.
+// sampling is a running request for a connection's samples.
 type sampling struct {
 	host  *Requests
 	news  *node.Queue[control.Sample]

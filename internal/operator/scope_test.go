@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// The only link is the zone of a link-local address that has no zone. Another zone causes an error,
-// and not an unanswered packet.
+// A link-local address without a zone gets the only link as its zone. A wrong zone causes an error
+// instead of an unanswered packet.
 func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 	a, b := operatortest.TwoIPv6(t, node.Config{})
 	var link netip.Addr

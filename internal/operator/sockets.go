@@ -244,7 +244,7 @@ func setCongestion(s *stack.Stack, now clock.Time, r control.Congestion) (contro
 	return s.Sockets().Info(r.SID, now), nil
 }
 
-// windows returns how much each end may still send. Loop only.
+// windows returns both windows of a connection. Loop only.
 func windows(s *stack.Stack, now clock.Time, r control.Window) (control.Windows, error) {
 	known, ok := s.Sockets().Get(r.SID)
 	if !ok {

@@ -31,8 +31,8 @@ const (
 	defaultGap      = 200 * time.Microsecond
 	defaultHere     = 3
 	defaultNear     = 10
-	// synPorts is the first source port of a TCP traceroute. Connections use lower ports, so a
-	// probe cannot match one of them.
+	// synPorts is the first source port of a TCP traceroute. A connection rarely has the same port
+	// and peer.
 	synPorts = 62500
 )
 
@@ -42,7 +42,7 @@ type Trace struct {
 	trace   *icmp.Trace // the running trace; loop only
 	port    *udp.Socket // socket that reserves the source port; nil: not needed
 	news    *node.Queue[control.Hop]
-	failure error // why no probe was sent; valid when news has ended
+	failure error // why a probe was not sent; valid when news has ended
 }
 
 // StartTrace starts a traceroute and returns at once.
@@ -126,7 +126,7 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	return cfg, nil
 }
 
-// checkTrace returns an error for numbers that are out of range.
+// checkTrace returns an error for an invalid address or numbers that are out of range.
 func checkTrace(r *control.Traceroute) error {
 	if err := within([]limit{
 		{"max hops", r.MaxHops, 1, maxHops},
@@ -145,7 +145,7 @@ func checkTrace(r *control.Traceroute) error {
 	return nil
 }
 
-// prepareTrace chooses a traceroute's source. Loop only.
+// prepareTrace chooses a traceroute's source address and its port or identifier. Loop only.
 func (h *Requests) prepareTrace(
 	s *stack.Stack, t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig,
 ) (err error) {
@@ -202,7 +202,8 @@ func (t *Trace) found() bool {
 	return true
 }
 
-// replyOf converts a reply. A time exceeded is not an error here, because the probes provoke it.
+// replyOf converts a reply. Time exceeded and port unreachable are what the probes provoke, and no
+// problem.
 func (t *Trace) replyOf(r *icmp.Reply) control.Reply {
 	if r.Verdict == icmp.Failed {
 		t.failure = r.Err

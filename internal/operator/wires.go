@@ -20,7 +20,7 @@ func (l *reloading) wires() (list []step) {
 		list = append(list, step{text: text, do: nothing})
 	}
 	if len(list) == 0 && (l.reconfiguration == nil || !l.reconfiguration.Opened()) {
-		// Only positions in the file differ.
+		// At most the positions in the file differ.
 		return []step{{do: func(*stack.Stack, clock.Time) error {
 			l.node.SetNetwork(l.network)
 			return nil
