@@ -41,8 +41,8 @@ const answerTime = 5 * time.Second
 const nodeArg = "NODE is a node's name, NETWORK/NODE, the path of a socket or of a folder\n" +
 	"with one socket, or http://127.0.0.1:PORT[/NODE]."
 
-// client returns a client of a node and the node's name. It asks the node for its name, so that an
-// unknown node is an error at once.
+// client returns a client of a node and the node's name. It sends a request to the server, so that
+// a node that does not answer is an error at once.
 func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, error) {
 	e, node, err := r.endpoint(ctx, ref)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *remote) endpoint(
 }
 
 // socketAt returns the path of a socket, or of the only socket in a folder. It returns "" if the
-// path is neither. A name without a separator is the name of a node.
+// path is neither. It takes only a path with a separator for a folder.
 func socketAt(path string) string {
 	if strings.ContainsRune(path, filepath.Separator) {
 		if list, err := filepath.Glob(filepath.Join(path, "*.sock")); err == nil && len(list) == 1 {
@@ -175,7 +175,7 @@ func (r *remote) completeCommand(
 	return words, only
 }
 
-// following returns a context that ends when the node stops.
+// following returns a context that ends when the node stops. The function also closes the client.
 func following(ctx context.Context, c *api.Client, node string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -24,7 +24,7 @@ type console struct {
 	shown    bool // the output is a terminal
 	dumb     bool // a terminal without cursor control
 	color    bool
-	plain    bool // the locale's character set is ASCII
+	plain    bool // print only ASCII: the terminal is dumb, or the locale is not UTF-8
 	// height returns the current height of out's terminal, and width the width of err's terminal.
 	// They are nil if the stream is not a terminal, or if the terminal is dumb.
 	height, width func() int

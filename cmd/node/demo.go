@@ -147,7 +147,7 @@ const (
 	demoPart     = demoReceived + ".part" // the data received so far
 	demoProbe    = "probe.csv"
 	demoSummary  = "summary.json"
-	demoFigure   = "figure" // without a suffix: figure.FileNames adds them
+	demoFigure   = "figure" // figure.FileNames adds the suffixes
 )
 
 // play starts the network, transfers the file, and returns the result.

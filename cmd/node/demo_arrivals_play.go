@@ -11,9 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// These are the sequence numbers of founding document 001.
 const (
-	firstSeq = 705500 // sequence number of the peer's first byte
+	firstSeq = 705500 // sequence number of the peer's first byte in founding document 001
 	iss      = 1000   // the initial sequence number of this host's SYN
 	gap      = 50 * time.Millisecond
 )

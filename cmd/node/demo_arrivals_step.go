@@ -31,7 +31,7 @@ var documentArrivals = []arrival{
 	{Offset: 5440, Len: 1360},            // a repetition of the last arrival
 	{Offset: 2000, Len: 1360},            // partly duplicate
 	{Offset: 0, Len: 1360},               // duplicate data
-	{Offset: 8160, FIN: true},            // an early FIN
+	{Offset: 8160, FIN: true},            // an out-of-order FIN
 	{Offset: 3360, Len: 2080},            // fills the first gap
 	{Read: true},                         // opens the window
 	{Offset: 6800, Len: 1360, FIN: true}, // fills the last gap

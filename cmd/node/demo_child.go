@@ -38,7 +38,7 @@ const (
 	maxStderrLines = 4
 )
 
-// startChild starts a node, which stops when ctx ends at the latest. Its socket is in sockets.
+// startChild starts a node with a socket in the folder sockets. The end of ctx stops the node.
 func startChild(ctx context.Context, name, program, dir, sockets string, args []string) (
 	*child, error,
 ) {

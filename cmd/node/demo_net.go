@@ -29,8 +29,8 @@ const (
 	routePoll = 20 * time.Millisecond
 )
 
-// portTries is how often the demo tries again with other UDP ports if another program has taken
-// one of them before the node starts.
+// portTries is how many times the demo starts the nodes. It tries again with other UDP ports if
+// another program has taken one of them before the node opens it.
 const portTries = 3
 
 // startNodes starts the nodes and waits until both ends have routes to each other.
@@ -181,7 +181,7 @@ func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 	return nil
 }
 
-// routerEnded is closed when the router's process ends. Without a router it is nil.
+// routerEnded returns a channel that is closed when the router exits; nil without a router.
 func (n *demoNet) routerEnded() <-chan struct{} {
 	if n.b == nil {
 		return nil
@@ -215,5 +215,5 @@ func (n *demoNet) end() {
 	for _, c := range n.each() {
 		c.end()
 	}
-	_ = os.RemoveAll(n.sockets) // the folder is empty
+	_ = os.RemoveAll(n.sockets) // contains at most sockets
 }

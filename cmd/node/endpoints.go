@@ -22,7 +22,7 @@ type endpoints struct {
 	socket, listen string
 	pprof          bool
 	folder         string        // base directory of file names that clients send
-	files          *files.Folder // folder, opened; nil: each node's own server decides
+	files          *files.Folder // folder, opened; nil: each node uses its own directory
 	listeners      []*api.Listener
 	shape          *api.Shape // topology of the network; nil: unknown
 }
@@ -126,7 +126,7 @@ func (p place) String() string {
 	return fmt.Sprintf("page: %s\nAPI: %s, with the same token", p.Page, p.API)
 }
 
-// serve starts a server for nodes. It passes messages that reach no client to tell.
+// serve starts a server for nodes. It calls tell with each message that no client can receive.
 func (d *endpoints) serve(
 	nodes map[string]control.Operator, tell func(text string),
 ) (s *api.Server, stop func() error) {

@@ -171,7 +171,7 @@ func writeOutput(name string, write func(w io.Writer) error) error {
 	return files.Overwrite(name, b.Bytes(), 0o644)
 }
 
-// words returns the command line that repeats this examination.
+// words returns the command line that examines the same stack. report.Rerun adds --only.
 func (o *examineOptions) words() []string {
 	words := []string{called(), "examine", "--profile", o.profile}
 	if o.tun {
@@ -219,7 +219,7 @@ func (o *examineOptions) selected() ([]*examine.Check, error) {
 	return list, nil
 }
 
-// realJobs is how many runs of an external program may be waiting at the same time.
+// realJobs is how many checks of an external stack run in parallel. They mostly wait.
 const realJobs = 16
 
 // subject returns what to examine, and how many checks to run in parallel.

@@ -94,7 +94,7 @@ func (o *hubOptions) run(c *cobra.Command) error {
 	return printedError{context.Cause(ctx)}
 }
 
-// hubError adds the command to an error of the hub, and the flag if its value is bad.
+// hubError converts the hub's error about a bad value to wrong usage of the flag.
 func hubError(c *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[hub.InvalidError](err); ok {
 		return misuse(c, fmt.Errorf("--%w", bad))

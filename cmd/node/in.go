@@ -64,8 +64,8 @@ func inCommand() *cobra.Command {
 	return c
 }
 
-// in runs a program that uses a node of the network as its host. If the program cannot start, in
-// stops the network that it has started.
+// in runs a program that uses a node of the network as its host. If in has started the network and
+// the program cannot start, in stops the network again.
 func (o *netOptions) in(c *cobra.Command, network, host string, program []string) error {
 	n, started, err := o.running(c, network, host)
 	if err != nil {
@@ -123,8 +123,8 @@ func findHost(network string, names []string, host string) (int, error) {
 	return i, nil
 }
 
-// running returns a running network. If no network runs at the path network, and its files have the
-// host, running starts it.
+// running returns a network. If the network is not running and its files contain the host, running
+// starts the network.
 func (o *netOptions) running(
 	c *cobra.Command, network, host string,
 ) (n *netctl.Network, started bool, err error) {
@@ -195,7 +195,7 @@ func hostsFile(source string) (string, error) {
 		if lower := strings.ToLower(c.Name); lower != c.Name {
 			names += " " + lower
 		}
-		if len(c.DNS.Servers) > 0 { // programs of the server's own host cannot ask it
+		if len(c.DNS.Servers) > 0 { // programs on the DNS server's own host cannot query it
 			names += " " + c.Name + "." + cmp.Or(c.DNS.Zone, control.DefaultZone)
 		}
 		for _, a := range hostAddrs(c) {

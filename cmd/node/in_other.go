@@ -4,7 +4,6 @@ package main
 
 import "github.com/tidepool-net/tidepool/netns"
 
-// enterHost returns netns.ErrUnsupported.
 func enterHost(string, string, string, netns.Program) (*netns.Process, error) {
 	return nil, netns.ErrUnsupported
 }

@@ -37,7 +37,7 @@ func labCommand() *cobra.Command {
 	return c
 }
 
-// routing is the title of the experiments that have no experiment file.
+// routing is the title of the RIP experiments, which have no experiment file.
 const routing = "Convergence time of RIP (choose N)"
 
 func labListCommand() *cobra.Command {

@@ -76,8 +76,8 @@ type checked struct {
 	Line int `json:"line"`
 }
 
-// checks returns the selected experiments, each once. It skips experiments without expectations
-// that a pattern selected, and returns an error for those that were named.
+// checks returns the selected experiments, each once. An experiment without expectations is skipped
+// if a pattern selects it, and is an error if an argument is its name.
 func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
 	if len(args) == 0 {
 		args = []string{"*"}

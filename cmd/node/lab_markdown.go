@@ -38,8 +38,8 @@ func writeMarkdown(w io.Writer, j *lab.Judged) error {
 	return err
 }
 
-// markdownTable writes verdicts as a table. If several rows have the same subject, only the first
-// contains the source and the reason for the tolerance.
+// markdownTable writes verdicts as a table. If several rows belong to one expectation, only the
+// first contains the source and the reason for the tolerance.
 func markdownTable(b *strings.Builder, list []*lab.Verdict, good, bad string) {
 	if len(list) == 0 {
 		return

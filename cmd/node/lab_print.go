@@ -87,7 +87,7 @@ func (o *labRunOptions) chosen() []result.Metric {
 	return metrics
 }
 
-// summaryLines returns the last lines: the number of runs, the hash, and the folder of the results.
+// summaryLines returns the last lines: the hash, the number of runs, and the path of the results.
 func summaryLines(r *lab.Results, t taken) string {
 	var virtual, live time.Duration
 	for _, run := range r.Runs {

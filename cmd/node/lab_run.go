@@ -307,7 +307,7 @@ const allFlows = "flows.*.cc="
 // garbage collector starts when the heap has doubled. With a larger heap it runs less often.
 const spareHeap = 96 << 20
 
-// limit returns the option Until. The number of trials overrides the limit of a directory.
+// limit returns lab.Options.Until. --trials alone overrides the precision stored in a directory.
 func (o *labRunOptions) limit() float64 {
 	if o.trials > 0 && o.until == "" {
 		return -1
@@ -316,8 +316,8 @@ func (o *labRunOptions) limit() float64 {
 	return limit
 }
 
-// runPart runs a cell or a part. If the directory belongs to a submitted job, the job determines
-// the number of parts.
+// runPart runs a cell or a part. If the directory belongs to a submitted job, --parts must be the
+// job's number of parts.
 func (o *labRunOptions) runPart(
 	ctx context.Context, study *lab.Study, p lab.Options, number int,
 ) (*lab.Results, error) {

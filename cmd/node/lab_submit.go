@@ -388,7 +388,7 @@ func (o *submitOptions) job(ctx context.Context, study *lab.Study, dir string) (
 	return j, nil
 }
 
-// measure measures the resources of one run. The run counts as a part's result, except on a volume.
+// measure measures the resources of one run. It keeps the run's result, except for Kubernetes.
 func (o *submitOptions) measure(
 	ctx context.Context, j *batch.Job, runs int,
 ) (need batch.Need, err error) {

@@ -84,8 +84,8 @@ func TestAnInterruptedSweepContinues(t *testing.T) {
 	}
 }
 
-// The command shows what the batch system still has of a job, if the batch system answers on this
-// machine.
+// The command shows how many parts of a job are running or waiting, if the batch system answers on
+// this machine.
 func TestLabWatchAsksTheBatchSystem(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "sweeping.yaml"), filepath.Join(folder, "dir")

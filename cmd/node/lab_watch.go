@@ -91,7 +91,7 @@ func (o *labWatchOptions) watch(ctx context.Context, c *cobra.Command, dir strin
 		if o.once || len(r.Runs) == r.Total() {
 			return nil
 		}
-		// Reading large results takes long, so the interval grows with the time that it takes.
+		// Reading large results takes long, so the interval is at least four times that time.
 		select {
 		case <-time.After(max(time.Second, 4*time.Since(began))):
 		case <-ctx.Done():

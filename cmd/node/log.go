@@ -87,7 +87,7 @@ func (v *messageWriter) remarks(c *lnx.Config) {
 	}
 }
 
-// failed logs an error, and returns the part that the program still has to print.
+// failed logs an error and marks it as printed. Without a log it returns err unchanged.
 func (v *messageWriter) failed(c *cobra.Command, err error) error {
 	if v.log == nil || err == nil {
 		return err

@@ -68,7 +68,7 @@ func (b *boundedLog) shorten(size int64) error {
 }
 
 // logRate is how many records with one cause the log accepts per second. Neighbors can cause
-// records, too: one that floods the node must not fill the disk.
+// records, too, and a neighbor that floods the node must not fill the disk.
 const logRate = 20
 
 // limited is a handler that drops records beyond logRate, counts them, and logs their number at the

@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"node": main, "tidepool": main})
 }
 
-// TestSessions runs each file of testdata/script: a session in a system's shell, with its files and
-// the tutorial. Sessions that run many deterministic experiments have the condition [long].
+// TestSessions runs each script in testdata/script, with the script's files and the tutorial.
+// Scripts that run many deterministic experiments have the condition [long].
 func TestSessions(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

@@ -58,8 +58,8 @@ func TestAllErrorsAreReportedAtOnce(t *testing.T) {
 	assert.Contains(t, text, "2 errors")
 }
 
-// A file with errors still counts as a neighbor. Validation does not report that its neighbors miss
-// it.
+// A file with errors still counts as a neighbor: validation does not report that its node is
+// missing.
 func TestInvalidFileCountsAsNeighbor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

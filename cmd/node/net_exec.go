@@ -132,7 +132,8 @@ func tellNamed(out io.Writer, node string, line []byte) error {
 	return json.NewEncoder(out).Encode(l)
 }
 
-// each runs one command at every node of a network and returns the last error.
+// each runs one command at every node of a network, until wrong usage or a signal stops it, and
+// returns the last error.
 func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error {
 	var last error
 	for i, m := range n.Members() {

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// machineError contains the reasons why this machine cannot run valid files now. It may be able to
-// later, so the exit status is 1.
+// machineError contains the reasons why this machine cannot run valid files now. The machine may be
+// able to run them later, so the exit status is 1.
 type machineError struct{ lnx.Errors }
 
 // Unwrap returns the errors, for errors.As.

@@ -29,12 +29,12 @@ func (o *netOptions) processCommand() *cobra.Command {
 	return c
 }
 
-// process runs daemons until a signal arrives. The last one to open its devices and ports drops the
-// process's privileges.
+// process runs daemons until a signal arrives. The last daemon to open its devices and ports drops
+// the process's privileges.
 func (o *netOptions) process(c *cobra.Command, folder string, paths []string) (err error) {
 	ctx, stop := endBySignal(c.Context(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	log := boundLog(c.ErrOrStderr(), maxLog) // shared: it shortens the file
+	log := boundLog(c.ErrOrStderr(), maxLog) // one for all nodes, because the log shortens its file
 	nodes, opened := make([]*runOptions, len(paths)), make([]*operator.Node, len(paths))
 	var exchange link.Exchange
 	for i, path := range paths {

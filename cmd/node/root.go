@@ -151,7 +151,7 @@ func misuse(c *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf(format, err, c.CommandPath())}
 }
 
-// flagError adds the list of valid values to the error of a flag.
+// flagError adds the valid values to the error of a flag.
 func flagError(err error) error {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -226,7 +226,7 @@ func explain(c *cobra.Command, err error) string {
 	}
 	if bad, ok := errors.AsType[lnx.Errors](err); ok {
 		before, behind, _ := strings.Cut(err.Error(), bad.Error())
-		if !strings.HasSuffix(before, "\n") { // the error is another one
+		if !strings.HasSuffix(before, "\n") { // not a prefix of whole lines
 			before = ""
 		}
 		return before + bad.Error() + behind + "\n"

@@ -250,13 +250,12 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	}
 	console := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
 	typed := console.typed && o.script == "" && len(o.commands) == 0 && !o.daemon
-	// A second signal must not end the process before the node and its files are closed.
 	signals := endSignals(typed)
 	if o.daemon {
 		signals = []os.Signal{syscall.SIGTERM, os.Interrupt} // SIGHUP reloads the file instead
 	}
 	ctx, stop := endBySignal(c.Context(), signals...)
-	defer stop()
+	defer stop() // after leave: a first signal must not end the process before the files are closed
 	self := o.config.LNX.Name
 	v := o.messages(console.err, self)
 	n, leave, err := o.open(ctx, path, v)

@@ -23,8 +23,8 @@ func mayStop() bool {
 	return err == nil && parents == session && unix.Getpgrp() != session
 }
 
-// suspending makes Ctrl-Z stop the process only after the shell has released the terminal, until
-// cancel is called.
+// suspending makes Ctrl-Z stop the process only after the shell has released the terminal. cancel
+// ends that.
 func suspending(shell *repl.Shell) (cancel func()) {
 	pressed := make(chan os.Signal, 1)
 	signal.Notify(pressed, syscall.SIGTSTP)
