@@ -123,8 +123,8 @@ func courseTable(e *env,
 	})
 }
 
-// writeTable writes a table to a file. It replaces a file only if that contains such a table, and
-// does not follow symbolic links.
+// writeTable writes a table to a file. It replaces a file only if the file is empty or begins with
+// such a table, and does not follow symbolic links.
 func writeTable(path, text string) error {
 	file, err := files.Machine().Edit(path, 0o666)
 	if err != nil {
@@ -183,7 +183,7 @@ func courseAlgorithms(e *env) *cobra.Command {
 	})
 }
 
-// infoCommand returns the short form of `sockets -i` for one connection.
+// infoCommand returns the short form of `sockets -i -o` for one connection.
 func infoCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "info SID",
@@ -233,7 +233,7 @@ func delayCommand(e *env) *cobra.Command {
 }
 
 // delayWords converts the arguments SECONDS [FRACTION] of `delay` to arguments of impair. FRACTION
-// is the share of packets that pass without the delay.
+// is the share of delayed packets; `reorder` lets the others pass without the delay.
 func delayWords(c *cobra.Command, args []string) (string, error) {
 	number := func(word string, most float64) (float64, error) {
 		n, err := strconv.ParseFloat(word, 64)

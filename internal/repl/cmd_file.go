@@ -51,7 +51,7 @@ func sendFileCommand(e *env) *cobra.Command {
 
 const noVerifyUsage = "do not compare the SHA-256 of both ends"
 
-// streamed returns tell. With JSON output, each call of the function also prints a line.
+// streamed returns tell. With --json-stream, each call of the function also prints a line.
 func streamed(e *env, c *cobra.Command, tell progress) progress {
 	if !streams(c) {
 		return tell
@@ -207,8 +207,8 @@ func (e *env) transferNumbers(ctx context.Context, _ string) []string {
 		func(t *control.Underway) string { return strconv.Itoa(t.ID) })...)
 }
 
-// printTransfer formats the result of a transfer: the course's line with the rate and the digest,
-// and for a sender the reason that limited the rate.
+// printTransfer formats the result of a transfer: the course's line with the rate, the digest, and
+// for a sender the connection's RTT, MSS and retransmissions.
 func printTransfer(t control.Transfer) string {
 	verb := "Received"
 	if t.Sent {

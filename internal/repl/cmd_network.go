@@ -211,8 +211,8 @@ func printLossSet(set control.SetLoss, on []control.LinkLoss) string {
 
 func percent(p float64) string { return strconv.FormatFloat(p, 'g', 6, 64) + "%" }
 
-// printNeighbors formats the course's table. With stats it adds the state of each neighbor.
-// Without, it adds only the states of neighbors with a problem.
+// printNeighbors formats the course's table, with a line below it for each neighbor with a problem.
+// With stats it adds columns for the state of each neighbor.
 func printNeighbors(list []control.Neighbor, stats bool) string {
 	head := "Iface|          VIP|          UDPAddr"
 	if stats {
@@ -239,7 +239,7 @@ func printNeighbors(list []control.Neighbor, stats bool) string {
 	return text + notes.String()
 }
 
-// isDiscovered reports whether neighbor discovery set the state, which counts no packets.
+// isDiscovered reports whether the state is of neighbor discovery, which counts no packets.
 func isDiscovered(s control.NeighborState) bool {
 	return slices.Contains([]control.NeighborState{
 		control.NeighborReachable, control.NeighborStale, control.NeighborDelay,
@@ -247,7 +247,7 @@ func isDiscovered(s control.NeighborState) bool {
 	}, s)
 }
 
-// neighborNote describes a problem of a neighbor if the table has no column for it.
+// neighborNote describes a neighbor's problem, or returns "" if there is none.
 func neighborNote(n *control.Neighbor) string {
 	why := ""
 	if n.Problem != "" {
@@ -274,7 +274,7 @@ func inFile(n *control.Neighbor) string {
 	return " (" + n.Line + ")"
 }
 
-// ago formats a duration with one or two digits: 0.3s, 12s, 4m, 3h, 2d.
+// ago formats a duration in one unit: 0.3s, 12s, 4m, 3h, 2d.
 func ago(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

@@ -303,7 +303,7 @@ func printReply(r *control.Reply, size int, stamps bool) string {
 	return text
 }
 
-// printWrong formats wrong payload data, starting with the first row that has a wrong byte.
+// printWrong formats wrong payload data: the first wrong byte, and then all bytes in rows.
 func printWrong(w *control.WrongData) string {
 	var b strings.Builder
 	got := byte(0)

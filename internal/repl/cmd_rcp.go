@@ -82,10 +82,10 @@ func rcpCountCommand(e *env) *cobra.Command {
 	return e.jsonFlag(c)
 }
 
-// mostWrites is the maximum number of writes by the client that measures.
+// mostWrites is the maximum of --writes.
 const mostWrites = 1 << 20
 
-// printCounted formats the three lines that the course's document defines.
+// printCounted formats the result of `rcp count`.
 func printCounted(r *control.RCPCounted) string {
 	return fmt.Sprintf("Sent and received %d bytes in %d writes, %s, rtt %s ms\n"+
 		"Packets sent: %d (%d DAT, %d of them retransmitted, %d ACK, %d FIN)\n"+

@@ -29,7 +29,7 @@ func rdtCommand(e *env) *cobra.Command {
 	}, rdtServeCommand(e), rdtListCommand(e), rdtFetchCommand(e))
 }
 
-// These are the limits of the flags.
+// These are the limits of the flags, and the default of --patience.
 const (
 	mostRDTWindow   = 1 << 15
 	mostRDTPayload  = 65455

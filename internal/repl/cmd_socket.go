@@ -268,7 +268,7 @@ func (f *fields) count(name string, n uint64) {
 	}
 }
 
-// waited adds a duration and its share of the total, unless the duration is zero.
+// waited adds a duration and its share of the total, unless the duration is below 1 ms.
 func (f *fields) waited(name string, d, of time.Duration) {
 	switch {
 	case d < time.Millisecond:

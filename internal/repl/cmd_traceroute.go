@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// These are the limits of the program traceroute.
+// These are the limits and the default packet lengths of the program traceroute.
 const (
 	mostHops     = 255
 	mostQueries  = 10

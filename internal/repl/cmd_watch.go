@@ -58,13 +58,13 @@ func repeatCommand(s *Shell) *cobra.Command {
 	}
 }
 
-// endless lists the commands that run until the user stops them, and the commands that change the
+// endless lists commands that `watch` does not repeat, because they may take any time or change the
 // session.
 var endless = []string{
 	"watch", "events", "trace", "source", "quit", "sleep", "wait", "sendfile", "recvfile", "recv",
 }
 
-// readWatch parses the flags before the command and the period.
+// readWatch parses the flags before the command, and -n SEC at the end of the line.
 func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
 	o := &watchFlags{every: watchPeriod, json: s.env.cfg.JSON}
 	number := func(flag string) (string, error) {
@@ -119,7 +119,7 @@ func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
 	}
 	about := lookup(c.Root(), words[0])
 	if about == nil {
-		_, err := arguments(c.Root(), text) // returns the error of the flags
+		_, err := arguments(c.Root(), text) // returns the error for an unknown command
 		return nil, err
 	}
 	if slices.Contains(endless, about.Name()) ||

@@ -18,8 +18,8 @@ type env struct {
 
 	interactive func() bool // reports whether the user types the lines
 	single      func() bool // reports whether the session is one command
-	// background runs a transfer in the background. Messages name the file about, and the verb
-	// doing, a present participle.
+	// background runs a transfer of the file about in the background. doing follows the file's name
+	// in messages, such as "waits for a connection on port 80".
 	background func(c *cobra.Command, about, doing string, run transfer) error
 	// track shows the progress of a command until the caller calls end.
 	track func(name string, cancel context.CancelFunc) (advance progress, end func())

@@ -31,7 +31,7 @@ func failed(c *cobra.Command, err error) error {
 	return &commandError{text: name + ": " + text + help(c, err), cause: err}
 }
 
-// inside removes internal terms that a user does not know from errors.
+// inside removes from errors the internal terms that users do not know.
 var inside = strings.NewReplacer(
 	control.ErrUsage.Error()+": ", "", "tcp: config: ", "", ": open ", ": ")
 

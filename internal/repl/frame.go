@@ -9,7 +9,7 @@ type frame struct {
 	last          []string
 }
 
-// These control sequences switch between a terminal's two screens (xterm's ctlseqs).
+// These control sequences switch screens, erase, and reverse colors (xterm's ctlseqs).
 const (
 	otherScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	firstScreen = "\x1b[?25h\x1b[?1049l"
@@ -31,8 +31,8 @@ func (f *frame) begin() { f.screen.hold(otherScreen) }
 
 func (f *frame) end() { f.screen.release(firstScreen) }
 
-// paint shows a title and as much of a text as fits. It reverses the characters that differ from
-// the previous text.
+// paint shows a title and as much of a text as fits. Characters that differ from the previous text
+// are in reverse video.
 func (f *frame) paint(title, text string) {
 	room := max(1, f.height-3)
 	var lines []string
@@ -63,7 +63,7 @@ func (f *frame) broken(line string) (pieces []string) {
 	for columns(line) > f.width {
 		piece := clip(line, f.width)
 		if piece == "" {
-			break // the screen is full
+			break // the character is wider than the screen
 		}
 		pieces = append(pieces, piece)
 		line = line[len(piece):]

@@ -39,7 +39,7 @@ func takeKeys(tty *os.File, do func(key byte)) (release func()) {
 	}
 }
 
-// readKeys reads from a terminal on which each read returns after a tenth of a second.
+// readKeys reads from a terminal on which a read without input returns after a tenth of a second.
 func readKeys(fd int, do func(key byte), over <-chan struct{}) {
 	const pause = 10 * time.Millisecond
 	var key [1]byte

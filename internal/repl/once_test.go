@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestOneCommandFromArguments runs a command whose arguments the system's shell has split and whose
-// quotes it has removed.
+// TestOneCommandFromArguments runs a command whose line the system's shell has already split into
+// words without quotes.
 func TestOneCommandFromArguments(t *testing.T) {
 	for _, tt := range []struct {
 		words []string

@@ -167,8 +167,8 @@ func TestInvalidPerfLines(t *testing.T) {
 	}
 }
 
-// A failed test has its own exit status in every output format. With --json it also prints a
-// document with the error.
+// A failed test has the exit status 1 in every output format. With --json it also prints a document
+// with the error.
 func TestFailedPerf(t *testing.T) {
 	refused := fmt.Errorf("perf: unable to connect to server: %w", control.ErrRefused)
 	for _, flag := range []string{"", "-J", "--json-stream"} {

@@ -46,8 +46,8 @@ func (s *screen) release(text string) {
 	}
 }
 
-// suspend calls stop while no text is being written. If a command paints the screen, it shows the
-// normal screen during the call.
+// suspend calls stop while no text is being written. If a command paints the screen, the terminal
+// shows the normal screen during the call.
 func (s *screen) suspend(stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package repl is the node's shell. It reads lines, converts them to requests of package control,
-// and prints the answers. It knows the command names of both generations, but nothing about the
-// protocols.
+// and prints the answers. It knows the command names of both generations of the course, but nothing
+// about the protocols.
 //
 // A line passes through these steps: ReadLine (reader.go) or a script (script.go), Execute, split
 // (words.go), a new command tree (tree.go), the command's file (cmd_*.go) with an env (env.go),
@@ -62,8 +62,8 @@ type Config struct {
 	Keyboard *os.File
 	// Named replaces the name node in help texts by the name that the user typed; nil: node.
 	Named func(text string) string
-	// Endless is called when a command starts that prints until Ctrl-C. It should end the command
-	// when Out has no reader. It may be nil.
+	// Endless is called at the start of a command that prints until Ctrl-C. Endless should end the
+	// command when Out has no reader. It may be nil.
 	Endless func()
 }
 

@@ -13,9 +13,9 @@ import (
 )
 
 // terminal is a layer between the editor and the terminal. Before each prompt the editor queries
-// the position of the cursor. It would wait forever if the terminal does not answer, for example a
-// script with a pty, or the shell window of an editor. The layer itself answers, because the cursor
-// is always in the first column: each prompt starts a new line.
+// the position of the cursor, and waits for the answer. Some terminals never answer, such as a pty
+// of a script or the shell window of Emacs. The layer itself answers, because the cursor is always
+// in the first column: each prompt starts a new line.
 //
 // The terminal marks pasted text (xterm's bracketed paste). The layer passes it on as text and not
 // as keys: it replaces a tab by a space, so that nothing is completed, drops control characters,

@@ -232,7 +232,7 @@ func longText(c *cobra.Command) string {
 	return cmp.Or(c.Long, strings.ToUpper(c.Short[:1])+c.Short[1:]+".")
 }
 
-// describe formats the description of a command and appends the node's answer.
+// describe formats the description of a command, with the node's answer before the flags.
 func describe(c *cobra.Command, answer string) string {
 	var b strings.Builder
 	b.WriteString(usageLines(textWidth, useLine(c)) + "\n")

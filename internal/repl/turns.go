@@ -6,7 +6,7 @@ import (
 )
 
 // turns makes the editor and the writers above its prompt take turns. The editor has a lock for its
-// line, but none for its list of completions, which a concurrent writer could find removed.
+// line, but none for its list of completions: it could remove the list while a writer uses it.
 type turns struct {
 	mu      sync.Mutex
 	change  *sync.Cond // created at the first use

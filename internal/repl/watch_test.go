@@ -25,7 +25,7 @@ func counting() *fake {
 }
 
 // TestWatch checks that a watch prints one answer after another: as text, as JSON, or in place with
-// changes reversed. Messages of the node wait until the watch ends.
+// changes in reverse video. Messages of the node wait until the watch ends.
 func TestWatch(t *testing.T) {
 	s := open(t, counting(), Config{})
 	require.NoError(t, s.Execute(t.Context(), "watch -n 0.1 -c 2 window 1"))
