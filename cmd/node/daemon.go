@@ -137,7 +137,7 @@ func (d *daemon) drain() {
 func (d *daemon) closeListeners(ctx context.Context, sockets []control.Socket) {
 	for i := range sockets {
 		if sockets[i].State == "LISTEN" {
-			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // fails for forwards: see below
+			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // forwards: see below
 		}
 	}
 	forwards, err := control.Ask(ctx, d.op, control.Doors{})

@@ -120,8 +120,8 @@ func unstamped() version {
 	}
 }
 
-// buildMark identifies a build by its commit. If the tree was modified or the commit is unknown, the
-// mark also contains a hash of the program.
+// buildMark identifies a build by its commit. If the commit is unknown or the tree was modified,
+// the mark also contains a hash of the program.
 func buildMark() string {
 	v := thisVersion()
 	mark := strings.TrimSpace(v.Version + " " + v.Commit)

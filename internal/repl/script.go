@@ -26,9 +26,9 @@ type lineError struct {
 func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.cause) }
 func (e *lineError) Unwrap() error { return e.cause }
 
-// Script runs the lines of r, and then waits for their transfers. It stops at the first error, unless
-// Config.KeepGoing is set. It prints each error of a line with its position and returns the last
-// error. If ctx ends, it returns the context's cause.
+// Script runs the lines of r, and then waits for their transfers. It stops at the first error,
+// unless Config.KeepGoing is set. It prints each error of a line with its position and returns the
+// last error. If ctx ends, it returns the context's cause.
 func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 	defer s.watch()()
 	defer s.abandon()
