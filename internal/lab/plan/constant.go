@@ -72,8 +72,8 @@ func (x *Experiment) segmentBytes() float64 {
 	return float64(x.Flows[0].MSS)
 }
 
-// QueueBytes returns the limit of a queue in bytes, or 0 if there is no limit. Packets count as the
-// MTU.
+// QueueBytes returns the limit of a queue in bytes. A packet counts as the MTU. If neither bytes nor
+// packets are limited, QueueBytes returns 0.
 func QueueBytes(d netem.Discipline, mtu int) int {
 	_, b := QueueBound(d)
 	if n := b.Packets * mtu; n > 0 && (b.Bytes == 0 || n < b.Bytes) {
@@ -102,7 +102,7 @@ func QueueBound(d netem.Discipline) (name string, b netem.Bound) {
 }
 
 // meanLoss returns the share of packets that a model loses in the long run. It returns false if the
-// share depends on when packets are sent.
+// share depends on when or how many packets are sent.
 func meanLoss(l netem.Loss) (float64, bool) {
 	switch l := l.(type) {
 	case nil:

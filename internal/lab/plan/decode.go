@@ -29,7 +29,7 @@ type decoder struct {
 	duration   time.Duration
 	rtt        time.Duration // round-trip time of the path without a queue
 	bottleneck float64       // mean rate in bit/s; 0: unlimited
-	unread     bool          // the path has a rate, but the rate's file is not read yet
+	unread     bool          // a rate is unknown: it has an error, or its file is not read yet
 }
 
 // memo has the parts of experiments that cells share, by the node from which they were read and the

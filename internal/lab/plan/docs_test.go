@@ -19,7 +19,7 @@ import (
 // reference is the page about experiment files.
 var reference = filepath.Join("..", "..", "..", "docs", "EXPERIMENTS.md")
 
-// known returns all keys that a file can have, by table.
+// known returns all keys that a file can have, by table, and the names of queues and the like.
 func known() []string {
 	var own []key
 	for _, p := range protocolNames {

@@ -27,7 +27,7 @@ type source struct {
 	name  string
 	flag  bool // the source is an argument of a command, on one line
 	lines []string
-	shift int // number of columns in front of the flag's text
+	shift int // column of the value in the parsed text minus its column in the flag
 }
 
 // place is a position in a source. Line and col count from 1.
@@ -121,7 +121,7 @@ func read(r *report, src *source, text string) *node {
 	return root
 }
 
-// invalid returns the first line that is not UTF-8.
+// invalid returns the place of the first byte that is not UTF-8.
 func (b *builder) invalid() place {
 	for i, line := range b.src.lines {
 		for at, r := range line {

@@ -162,7 +162,7 @@ sweep:
 	assert.NoError(t, err)
 }
 
-// The mean loss of a path is known unless it depends on when packets are sent.
+// The mean loss of a path is known unless it depends on when or how many packets are sent.
 func TestMeanLoss(t *testing.T) {
 	for text, want := range map[string]float64{
 		"every 100": .01, "2%": .02, "{gilbert: {mean: 2%, burst: 5}}": .02, "none": 0,

@@ -21,7 +21,7 @@ type Experiment struct {
 	// Duration is the virtual time of a run. At its end, all flows end. A flow that still has data
 	// to send counts as unfinished, unless its data has no end.
 	Duration time.Duration
-	// Warmup is the time at the start that means exclude.
+	// Warmup is the time at the start that averages exclude.
 	Warmup time.Duration
 	Seed   uint64
 	Trials int

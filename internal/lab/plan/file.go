@@ -40,12 +40,12 @@ type variable struct {
 	named  bool   // the file has set the name
 	key    string // key as written in the file
 	at     place
-	source pair // position in the file or of the flag
+	source pair // key and value in the file or the flag
 	values []point
 	scope  formula.Variable // the variable as formulas see it
 }
 
-// sets reports whether a value of the variable changes a key with a property.
+// sets reports whether a value of the variable changes a key for which has returns true.
 func (v *variable) sets(has func(keyPath) bool) bool {
 	return slices.ContainsFunc(v.values, func(p point) bool {
 		return slices.ContainsFunc(p.changes, func(c change) bool { return has(c.key) })

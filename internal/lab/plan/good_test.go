@@ -429,7 +429,7 @@ func TestFiles(t *testing.T) {
 	trace := netem.Opportunities{At: []time.Duration{100 * ms, 200 * ms, 200 * ms, 300 * ms}}
 	assert.Equal(t, netem.Config{
 		Delay: 50 * ms, Rate: trace,
-		// the mean over 100 ms; the trace has four packets of 1500 bytes in 300 ms
+		// the mean rate times 100 ms; the trace has four packets of 1500 bytes in 300 ms
 		Queue: netem.DropTail{Bytes: 2000},
 	}, cells[0].Path.Down)
 	assert.Equal(t, 75*ms, cells[0].HostJitter)

@@ -239,7 +239,7 @@ func (c *chain) readOption(queues map[*link]*mmQueue) {
 		}
 	case "uplink-log", "downlink-log", "meter-uplink", "meter-uplink-delay", "meter-downlink",
 		"meter-downlink-delay", "meter-all", "uplink-meter", "downlink-meter":
-		// Display options change nothing.
+		// These options only log or display.
 	default:
 		known := []string{
 			"--uplink-queue", "--downlink-queue", "--uplink-queue-args", "--downlink-queue-args",

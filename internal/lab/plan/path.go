@@ -14,7 +14,7 @@ type link struct {
 	queue    *node
 	rateNode *node
 	mean     float64 // mean rate in bit/s; 0: unlimited
-	unknown  bool    // the rate has an error
+	unknown  bool    // the rate has an error, or its file is not read yet
 }
 
 // maxDelay is netem's limit.

@@ -110,7 +110,7 @@ func TestCells(t *testing.T) {
 	assert.Equal(t, netem.DropTail{Bytes: 6000}, cells[1].Path.Down.Queue)
 }
 
-// The user gets a warning about flows that are locked in phase.
+// The user gets a warning about flows that can lock in phase.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]int{
 		whole: 0, whole + "host_jitter: 0\n": 0,

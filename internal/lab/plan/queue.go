@@ -71,7 +71,7 @@ func (q *queue) keys() []key {
 	}
 }
 
-// placeholderRate replaces an invalid rate, so that the queue can still be checked.
+// placeholderRate replaces an unknown rate, so that the queue can still be checked.
 const placeholderRate = 12e6
 
 func (l *link) readQueue(d *decoder) {

@@ -33,7 +33,7 @@ func (f *flowDraft) readAlgorithm(d *decoder, n *node) {
 
 func isScript(cc string) bool { return strings.HasSuffix(cc, scriptSuffix) }
 
-// checkParams checks a script's parameters: their names and numbers.
+// checkParams checks that the values of a script's parameters are numbers.
 func (f *flowDraft) checkParams(d *decoder, n *node) {
 	if cc := f.TCP.Recovery.Congestion; !isScript(cc) {
 		d.bad(n, "params need a Starlark script, and cc is "+diagnostic.Quote(cc),
@@ -54,8 +54,8 @@ func (f *flowDraft) checkParams(d *decoder, n *node) {
 	}
 }
 
-// readScript reads a Starlark file with the values of its parameters; nil: the defaults. Errors in
-// the file show their position.
+// readScript reads a Starlark file, whose parameters have the values in params; nil: the defaults.
+// Errors in the file show their position.
 func readScript(d *decoder, n *node, name string, params *node) *starlark.Program {
 	if d.load == nil {
 		return nil
