@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 )
 
-// scope has the swept variables algorithm, loss and limit, and two flows.
+// scope has the swept variables cc, p and limit, two constants, and two flows.
 var scope = &formula.Scope{
 	Variables: []formula.Variable{
 		{Name: "cc", Values: []string{"reno", "cubic"}},

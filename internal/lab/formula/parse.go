@@ -175,7 +175,7 @@ func (p *parser) power() term {
 	return left
 }
 
-// binary combines two terms, whose units must fit.
+// binary combines two terms. For + and -, their units must fit.
 func (p *parser) binary(op string, at int, left, right term) term {
 	if p.err != nil {
 		return term{}

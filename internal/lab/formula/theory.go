@@ -99,8 +99,8 @@ func codelDrop(x []float64) float64 {
 	return sum * x[1]
 }
 
-// codelDrops counts the drops up to a time after the first one. The n-th drop comes 1/√n of an
-// interval after the one before.
+// codelDrops counts the drops from the first one up to a time after it. Drop n+1 comes 1/√n of an
+// interval after drop n.
 func codelDrops(x []float64) float64 {
 	const most = 1e7
 	n := 1.0
