@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// sampleColumns are the columns of a flow's samples, with the names of ss -ti. Round-trip times are
-// in milliseconds, amounts in bytes, rates in bytes per second.
+// sampleColumns are the columns of a flow's samples, most of them with names of ss -ti. columns.csv
+// has their units.
 var sampleColumns = []column[Sample]{
 	timeColumn("time_s", time.Second, func(s *Sample) *time.Duration { return &s.At }),
 	integerColumn("cwnd", func(s *Sample) *int { return &s.Cwnd }),
@@ -94,8 +94,8 @@ var pointColumns = []column[Point]{
 
 func (Point) columns([]string) []column[Point] { return pointColumns }
 
-// eventColumns are the columns of a link's events. The name of an event is its letter in mahimahi's
-// logs.
+// eventColumns are the columns of a link's events. The column event has the letter of the event's
+// LinkEventKind.
 var eventColumns = []column[LinkEvent]{
 	timeColumn("time_s", time.Second, func(e *LinkEvent) *time.Duration { return &e.At }),
 	{

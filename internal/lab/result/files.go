@@ -22,7 +22,7 @@ func RecordPath(dir, name string) string {
 	return filepath.Join(dir, RecordsFolder, name+".json")
 }
 
-// FlowPath returns the path of a file of a record's flow. The main file has no suffix.
+// FlowPath returns the path of a file of a record's flow. The file of its samples has no suffix.
 func FlowPath(dir, record string, flow int, suffix string) string {
 	return filepath.Join(dir, FlowsFolder, fmt.Sprintf("%s-%d%s.csv", record, flow, suffix))
 }

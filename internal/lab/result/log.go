@@ -17,7 +17,7 @@ import (
 
 // LogHeader is the comment at the start of a log.
 type LogHeader struct {
-	// Link is "Downlink" or "Uplink". Trace and Queue describe the link in mahimahi's syntax.
+	// Link is "Downlink" or "Uplink". Trace is the trace's name or the rate, Queue is the queue.
 	Link, Trace, Queue string
 	// Command is the command line, and Note is a remark for the reader.
 	Command, Note string

@@ -35,9 +35,9 @@ func define(name Metric, unit Unit, title, head, text string) Metric {
 	return name
 }
 
-// These are the metrics of a flow: computed in lab/simulation (metrics.go, view.go, parcel.go), and
-// in real time in lab/emulation. Share is computed in trial.go. Means and extremes exclude the
-// warm-up, counts do not.
+// These are the metrics of a flow. lab/simulation computes them in metrics.go, sender_stats.go and
+// packet.go, and lab/emulation in real time. trial.go computes Share. Means and extremes exclude
+// the warm-up, counts do not.
 var (
 	Goodput    = define("goodput", "bit/s", "", "", "goodput of the receiving application")
 	Throughput = define("throughput", "bit/s", "", "",
@@ -81,7 +81,7 @@ var (
 )
 
 // These are the metrics of the founding documents' applications, counted as in the documents.
-// lab/simulation computes them.
+// lab/simulation computes them in document_app.go, and lab/emulation in real time.
 var (
 	ClientSent = define("client_sent", "packets", "client's packets", "client sent",
 		"packets that the client sent until it had all data: document 000's count")
@@ -118,7 +118,7 @@ var (
 		"share of the acknowledgments that the sender counted as duplicates")
 )
 
-// These are the metrics of a run, computed in lab/simulation/path.go. Jain is computed in trial.go.
+// These are the metrics of a run, from lab/simulation/path.go (Jain and Packets: from trial.go).
 var (
 	Utilization = define("utilisation", "", "", "",
 		"share of the bottleneck's capacity that was used")

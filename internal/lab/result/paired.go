@@ -6,7 +6,7 @@ import "math"
 type Difference struct {
 	N               int     // number of pairs, or of runs of the smaller arm
 	Mean, Low, High float64 // the mean, and its 95 % confidence interval
-	// Share is Mean divided by the mean of the other arm.
+	// Share is Mean divided by the mean of the first arm.
 	Share float64
 }
 

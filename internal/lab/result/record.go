@@ -92,7 +92,7 @@ type LinkEvent struct {
 // LinkEventKind is the kind of an event.
 type LinkEventKind byte
 
-// These are the kinds, with the letters of mahimahi's logs.
+// These are the kinds, with the letters of mahimahi's logs, which do not have Marked.
 const (
 	Arrival     LinkEventKind = '+'
 	Departure   LinkEventKind = '-'

@@ -26,8 +26,8 @@ type Trial struct {
 	Flows    []Flow
 }
 
-// AddUp computes the metrics of the run from its flows' metrics: whether all have finished, the
-// packets that they sent, and how evenly they shared the goodput (Jain's index).
+// AddUp computes from the flows' metrics whether all flows have finished, the number of packets
+// that they sent, each flow's share of the goodput, and Jain's index of the goodputs.
 func (t *Trial) AddUp() {
 	var notes []string
 	var goodputs []float64

@@ -54,7 +54,7 @@ func TestTrialsRoundTrip(t *testing.T) {
 	assert.Equal(t, text, file(got.Runs...))
 }
 
-// If a writer stops at any point, all existing files are complete.
+// If a writer stops at any point, the complete runs can still be read.
 func TestTruncatedTrials(t *testing.T) {
 	ts := trials()
 	text, first := file(ts...), file(ts[0])

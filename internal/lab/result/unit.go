@@ -108,7 +108,7 @@ var scales = map[Unit][]Scale{
 	Bytes:   {{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"bytes", 1}},
 }
 
-// Decimals returns the number of decimals with which a number has at least so many digits.
+// Decimals returns the number of decimals that shows v with at least the given number of digits.
 func Decimals(v float64, digits int) int {
 	if v == 0 {
 		return 0
