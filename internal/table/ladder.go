@@ -62,8 +62,8 @@ const (
 	ladderBroad  = 36
 )
 
-// trainGap is the maximum time between segments that are drawn as one. A time of pause or more
-// without a segment is drawn as a gap.
+// trainGap is the maximum time between segments that are drawn as one. If no segment comes for a
+// time of pause or more, a line shows that time.
 const (
 	trainGap = 2 * time.Millisecond
 	pause    = 150 * time.Millisecond
@@ -153,7 +153,7 @@ func (l *Ladder) glyph(fine, plain string) string {
 	return fine
 }
 
-// These are the colors.
+// These are the styles and colors, as parameters of an ANSI escape sequence (SGR).
 const (
 	bold    = "1"
 	faint   = "2"
@@ -217,7 +217,7 @@ func (l *Ladder) since(d time.Duration) string {
 	return "+" + l.spell(d)
 }
 
-// spell formats a duration with at least three digits in a suitable unit.
+// spell formats a duration in a suitable unit.
 func (l *Ladder) spell(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

@@ -10,7 +10,7 @@ import (
 )
 
 // arrow returns the part between the lifelines: a line with a label and a tip. A dropped segment
-// has a cross at the end that dropped it.
+// has a cross and the reason instead of the tip.
 func (l *Ladder) arrow(first, last *control.TracedSegment, n int) string {
 	dash := l.glyph("─", "-")
 	shaft := dash
