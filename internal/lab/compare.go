@@ -56,8 +56,8 @@ func (c *Comparison) flowText() string {
 
 // Compare compares two directories cell by cell. For trials with the same seed it computes the mean
 // of the differences, which is less uncertain than the difference of the means. For other trials it
-// computes the difference of the means. It compares cells with the same settings. If both
-// directories have the same number of cells, it compares all cells in order.
+// computes the difference of the means. It compares cells with the same settings. If there are
+// none, it compares all cells in order, provided that both directories have equally many.
 func Compare(a, b *Results) ([]Comparison, error) {
 	cells, err := matchCells(a, b)
 	if err != nil {
@@ -196,7 +196,7 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s TableOptio
 	return err
 }
 
-// ofInterest returns the comparisons of the given metrics; nil: the default metrics.
+// ofInterest returns the comparisons of metrics (nil: the default ones). It omits Jain if always 1.
 func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	if metrics == nil {
 		metrics = defaultMetrics

@@ -43,7 +43,7 @@ func openDirectory(path string, s *Study, until float64) (*directory, error) {
 }
 
 // abandoned is the age from which a temporary file is deleted. Younger files may belong to
-// processes that run single cells.
+// processes that run parts.
 const abandoned = time.Hour
 
 func lockDirectory(path string) (*directory, error) {
@@ -203,8 +203,8 @@ func (d *directory) mergeParts() error {
 	return err
 }
 
-// readCells reads the files of single cells in the order of their numbers, and returns their paths.
-// It skips an incomplete run at the end of a file: the part then counts as missing.
+// readCells reads the files of parts in the order of their names, and returns their paths. It skips
+// an incomplete run at the end of a file: the part then counts as missing.
 func readCells(dir string, m *Manifest) (runs []*result.Trial, paths []string, err error) {
 	found, err := filepath.Glob(filepath.Join(dir, cellsFolder, "*.csv"))
 	if err != nil {

@@ -7,6 +7,6 @@
 // verdict.go checks the expectations against the runs, verdict_cell.go evaluates their formulas,
 // verdict_text.go formats the verdicts.
 //
-// A run depends only on the plan and its seed, never on other runs. So runs may end in any order.
-// If a process is killed, another one completes the directory with the same results.
+// A run in virtual time depends only on the plan and its seed, never on other runs. So runs may end
+// in any order. If a process is killed, another one completes the directory with the same results.
 package lab

@@ -26,7 +26,7 @@ const (
 // DrawOptions are the options for drawing results.
 type DrawOptions struct {
 	Workers int
-	// Metrics are the columns of the table and of the figures of sweeps; nil: the metrics that the
+	// Metrics are the metrics in the table and in the figures of sweeps; nil: the metrics that the
 	// experiment's file chooses, or else the default ones.
 	Metrics []result.Metric
 	// Style is the size and the font of the figures in files. The report uses the default style.
@@ -57,8 +57,8 @@ func (r *Results) Draw(d DrawOptions) (report string, err error) {
 	return report, result.WriteFile(report, text.Bytes())
 }
 
-// Preview writes the report of the complete cells. While cells are missing, the page reloads, and
-// its notes say which ones.
+// Preview writes the report of the complete cells. While runs are missing, the page reloads itself,
+// and shows the number of complete runs and the given notes.
 func (r *Results) Preview(w io.Writer, notes []string) error {
 	judged, err := r.JudgeComplete()
 	if err != nil {
@@ -266,7 +266,7 @@ func (r *Results) ofPreset() (flags string, ok bool) {
 	return flags, true
 }
 
-// warmup returns a note about the warm-up that means exclude, or "" without a warm-up.
+// warmup describes the warm-up, which averages exclude. It returns "" without a warm-up.
 func (m *Manifest) warmup() string {
 	least, most := m.Cells[0].Warmup, 0.0
 	for i := range m.Cells {

@@ -64,7 +64,7 @@ expect:
 	_, err = r.Judge(nil)
 	require.ErrorIs(t, err, lab.ErrIncomplete)
 
-	// If the first cell has no run, only the other cell is judged.
+	// If a run of the first cell is missing, only the other cell is judged.
 	j, err = r.JudgeComplete()
 	require.NoError(t, err)
 	assert.Equal(t, "1 of 2 checks hold", j.Tally().String())

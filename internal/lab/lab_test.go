@@ -22,7 +22,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// study is a sweep of two algorithms whose runs take no time. The results are drawn from a random
+// study returns a study of two flows. Its runs take no time: their results are drawn from a random
 // source with the run's seed.
 func study(cells, trials int) *lab.Study {
 	s := &lab.Study{
@@ -330,7 +330,7 @@ func TestUntil(t *testing.T) {
 	s := study(2, 200)
 	s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 		r, record, err := drawn(cell, trial, o)
-		if cell.Index == 1 { // a single run has no spread
+		if cell.Index == 1 { // without spread, five trials suffice
 			r.Flows[0].Values[result.Goodput], r.Flows[1].Values[result.Goodput] = 1, 1
 		}
 		return r, record, err

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
-// List writes a line with a number for each of a study's cells.
+// List writes a numbered line for each of a study's cells, and the total number of runs.
 func (s *Study) List(w io.Writer) error {
 	r := &Results{Manifest: s.manifest()}
 	heads := []string{"cell"}

@@ -197,9 +197,9 @@ func findResults(dir string) (*origin, error) {
 	return &origin{path, text, filepath.Join(dir, filesFolder), dir}, err
 }
 
-// DefaultDir returns the default directory for a study's results: the directory from which the
-// study was read, or lab/NAME, or lab/NAME-PLAN if lab/NAME has the results of another experiment.
-// stale is set if the directory has results of an unpublished build, which cannot be reproduced.
+// DefaultDir returns the directory from which a study was read, or lab/NAME (lab/NAME-real with
+// runs in real time), or that with -PLAN if it has results of another experiment. stale is set if
+// the directory has results of another, unpublished build, which cannot be reproduced.
 func DefaultDir(s *Study) (dir string, stale bool) {
 	if s.Dir != "" {
 		return s.Dir, false

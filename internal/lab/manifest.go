@@ -20,7 +20,7 @@ const (
 	trialsFile   = "trials.csv"
 	summaryFile  = "summary.csv"
 	columnsFile  = "columns.csv" // descriptions of the columns of all tables
-	cellsFolder  = "cells"       // results of single cells, from other processes
+	cellsFolder  = "cells"       // results of parts, from other processes
 	filesFolder  = "files"       // files that the experiment names
 	lockFile     = ".lock"
 )
@@ -41,7 +41,7 @@ type Manifest struct {
 	Seed    uint64 `json:"seed"`
 	// Hash is the hash of all runs; empty if runs are missing.
 	Hash string `json:"hash,omitempty"`
-	// Until is Options.Until when the directory was created; 0: not set.
+	// Until is the limit of the last run in the directory, from Options.Until; 0: not set.
 	Until float64 `json:"until,omitempty"`
 	// Real is set if every second cell runs in real time.
 	Real bool `json:"real,omitempty"`

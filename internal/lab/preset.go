@@ -65,7 +65,7 @@ func PresetGroups() []PresetGroup {
 	return out
 }
 
-// byNumber compares names, with the numbers in them compared by value.
+// byNumber compares names. It compares a number after the last hyphen by its value.
 func byNumber(a, b Preset) int {
 	head := func(s string) (text string, number int) {
 		i := strings.LastIndexByte(s, '-') + 1

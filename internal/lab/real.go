@@ -112,7 +112,7 @@ func (s *Study) workReal(
 	return nil
 }
 
-// announce prints the number of jobs in real time and their maximum total duration.
+// announce passes the number of jobs in real time and their maximum total duration to tell.
 func (s *Study) announce(jobs []job, tell func(runs int, most time.Duration) error) error {
 	if len(jobs) == 0 || tell == nil {
 		return nil

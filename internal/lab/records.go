@@ -64,8 +64,7 @@ func writeLogs(dir, name string, r *result.Record) error {
 
 const (
 	capturesFolder = "captures"
-	// smallBytes is the limit up to which a run is captured by default, for the data of all its
-	// flows.
+	// By default, a run is captured only if all its flows together send at most smallBytes.
 	smallBytes = 2 << 20
 )
 
@@ -109,8 +108,8 @@ func (c *captures) close(whole bool) error {
 	return err
 }
 
-// captured reports whether to capture a cell's first trial: on request, or if its flows send little
-// data.
+// captured reports whether to capture a cell's first trial: on request, or if it is recorded and
+// its flows send little data.
 func (o *Options) captured(cell *plan.Cell) bool {
 	if o.Pcap || cell.Index >= o.Records {
 		return o.Pcap

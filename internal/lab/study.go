@@ -41,7 +41,7 @@ type Study struct {
 	Real RealPlayer
 }
 
-// Player runs one trial of one cell, counted from 0, with its record if requested.
+// Player runs one trial, counted from 0, of one cell. It returns a record if requested.
 type Player func(cell *plan.Cell, trial int, o simulation.Options) (
 	*result.Trial, *result.Record, error,
 )
@@ -67,13 +67,13 @@ var (
 	ErrIncomplete = errors.New("some runs are missing")
 )
 
-// kindError is an error of a kind such as ErrUsage, whose text the message does not contain.
+// kindError is an error of a kind such as ErrUsage. Its message does not contain the kind's text.
 type kindError struct {
 	error
 	kind error
 }
 
-// Unwrap implements errors.Is and errors.As.
+// Unwrap lets errors.Is and errors.As find both errors.
 func (e *kindError) Unwrap() []error { return []error{e.error, e.kind} }
 
 func usage(format string, args ...any) error {
@@ -111,15 +111,15 @@ func byTrial(cells int, trials func(cell int) int) (jobs []job) {
 
 func jobOf(t *result.Trial) job { return job{t.Cell, t.Trial} }
 
-// inOrder sorts runs by cell, which is the order of trials.csv.
+// inOrder sorts runs by cell and trial, which is the order of trials.csv.
 func inOrder(runs map[job]*result.Trial) []*result.Trial {
 	return slices.SortedFunc(maps.Values(runs), func(a, b *result.Trial) int {
 		return cmp.Or(a.Cell-b.Cell, a.Trial-b.Trial)
 	})
 }
 
-// hashOf returns the digest of runs in order, by their events. Only runs in virtual time are
-// reproducible.
+// hashOf returns a digest of the hashes of runs, in their order. It skips runs in real time, which
+// are not reproducible.
 func hashOf(runs []*result.Trial) string {
 	h := fnv.New64a()
 	for _, t := range runs {

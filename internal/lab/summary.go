@@ -9,8 +9,8 @@ import (
 
 // summaryHeader names the columns of summary.csv. n is the number of the cell's runs, finished is
 // the number of runs that finished, and measured is the number of runs with a value. The mean is
-// present if all values are finite. ci_lo and ci_hi are the bounds of its 95 % interval, iqr is the
-// interquartile range. An empty median means that half of the runs have no value.
+// empty if a run was cut off before it had a value. ci_lo and ci_hi are the bounds of its 95 %
+// interval, iqr is the interquartile range. If half of the runs have no value, median is empty.
 const summaryHeader = "cell,settings,flow,label,metric,unit,n,finished,measured," +
 	"mean,sd,ci_lo,ci_hi,median,iqr,min,max\n"
 
@@ -67,8 +67,8 @@ type ReportPart struct {
 	Metrics  map[result.Metric]ReportNumber `json:"metrics"`
 }
 
-// ReportNumber is one metric. A value that is not defined is null. The median is null if half of
-// the runs have no value.
+// ReportNumber is one metric. A value that is not defined is null. The median is null if at least
+// half of the runs have no value.
 type ReportNumber struct {
 	Unit     result.Unit `json:"unit,omitempty"`
 	Measured int         `json:"measured"`

@@ -207,7 +207,7 @@ func (r *Results) legend(rows []result.Group) string {
 	return b.String()
 }
 
-// maxExplained limits the number of rows with an explanation of unfinished runs.
+// maxExplained limits the notes below a table about unfinished runs, and those about trends.
 const maxExplained = 5
 
 // settingsText formats the names and values of settings.
@@ -221,7 +221,7 @@ func settingsText(set []plan.Setting, equals, separator string) string {
 
 // metricColumn returns a metric's column. Its unit suits the numbers. All numbers have the same
 // number of decimals, unless some are many times larger than others. empty means that no run has a
-// value.
+// value or was cut off before it had one.
 func metricColumn(rows []result.Group, m result.Metric) (c table.Column, empty bool) {
 	least, most := math.Inf(1), 0.0
 	empty = true
@@ -236,7 +236,7 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, empty b
 				empty = false
 			}
 		}
-		if v := math.Abs(n.Median); v > 0 { // infinite: half of the runs have no value
+		if v := math.Abs(n.Median); v > 0 { // it is infinite if half of the runs have no value
 			least = min(least, v)
 		}
 		empty = empty && n.Cut == 0

@@ -202,8 +202,8 @@ func TestTableOfFileMetrics(t *testing.T) {
 	assert.NotContains(t, got, "Jain")
 }
 
-// Columns that do not fit are omitted, the least important first. The row of a single flow has all
-// columns.
+// Columns that do not fit are omitted, the least important first. The row of a single flow also has
+// the metrics of the run.
 func TestTableFits(t *testing.T) {
 	s := study(1, 2)
 	s.Cells[0].Set = nil

@@ -27,8 +27,8 @@ type Verdict struct {
 	// Pass means that the claim holds. Err is set if the claim could not be evaluated; then Pass is
 	// false.
 	Pass bool
-	// Unsteady means that the claim uses goodput or a share of it, and that the goodput has a
-	// trend: a longer run would have another result.
+	// Unsteady means that the claim uses goodput, throughput or the flows' shares, and that the
+	// goodput has a trend: a longer run would have another result.
 	Unsteady bool
 	Err      error
 }
