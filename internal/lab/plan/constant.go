@@ -72,8 +72,8 @@ func (x *Experiment) segmentBytes() float64 {
 	return float64(x.Flows[0].MSS)
 }
 
-// QueueBytes returns the limit of a queue in bytes. A packet counts as the MTU. QueueBytes returns 0
-// if neither bytes nor packets are limited.
+// QueueBytes returns the limit of a queue in bytes. A packet counts as the MTU. It returns 0 if
+// neither bytes nor packets are limited.
 func QueueBytes(d netem.Discipline, mtu int) int {
 	_, b := QueueBound(d)
 	if n := b.Packets * mtu; n > 0 && (b.Bytes == 0 || n < b.Bytes) {
