@@ -97,11 +97,11 @@ type codelLaw struct {
 
 // codelState is the state of one queue, with the names of RFC 8289 §5.2.
 type codelState struct {
-	// firstAboveTime is when the first packet is dropped, unless the wait falls before. Never means
-	// that the wait is below Target.
+	// firstAboveTime is when the first packet is dropped, unless the wait falls below Target
+	// earlier. Never means that the wait is below Target.
 	firstAboveTime clock.Time
 	dropNext       clock.Time
-	count          uint32 // drops since the queue began to drop
+	count          uint32 // drops and marks since dropping began; resume may add earlier ones
 	lastCount      uint32 // count when the queue last began to drop
 	dropping       bool
 }

@@ -53,7 +53,7 @@ type Config struct {
 }
 
 const (
-	// maxDelay bounds the time, and so the number of packets, that a link can hold.
+	// maxDelay limits a link's delay, and so the number of packets in transit.
 	maxDelay = time.Hour
 	// These are the default limits.
 	defaultMaxPackets = 1 << 16

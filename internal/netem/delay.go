@@ -61,9 +61,9 @@ func (j RandomJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 	return time.Duration(random.Int64N(2*int64(j.Size)+1) - int64(j.Size))
 }
 
-// normal adds up twelve uniform variables with a variance of 1/12 each. Up to six deviations, no
-// experiment can distinguish the sum from a normal variable. It is computed with integers, so it is
-// the same on every machine.
+// normal adds up twelve uniform variables with a variance of 1/12 each. The sum is close to a
+// normal variable, and never more than six deviations from the mean. It is computed with integers,
+// so it is the same on every machine.
 func normal(deviation time.Duration, random *rand.Rand) time.Duration {
 	const halves, half = 12, 1 << 31
 	sum := int64(-halves * half)
@@ -71,8 +71,8 @@ func normal(deviation time.Duration, random *rand.Rand) time.Duration {
 		draw := random.Uint64()
 		sum += int64(draw>>32) + int64(draw&(1<<32-1))
 	}
-	// The sum has 35 bits. It is shortened so that the product fits for every deviation below two
-	// days.
+	// The sum has 35 bits. It is shortened so that the product fits for every deviation up to
+	// maxJitter.
 	const kept = 16
 	return time.Duration((sum >> kept) * int64(deviation) >> (32 - kept))
 }

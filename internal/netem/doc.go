@@ -4,8 +4,9 @@
 //
 // A Link is one direction. Input passes a packet through, in this order,
 //
-//	queue     while the server is busy; unused without a rate             (queue.go)
-//	server    which takes a time for each byte                            (rate.go)
+//	policer   drops or marks packets above the agreed rate                (policer.go)
+//	queue     holds packets while the server is busy; unused without rate (queue.go)
+//	server    sends the bytes at the link's rate                          (rate.go)
 //	faults    loss, duplication, corruption, truncation                   (loss.go, corrupt.go)
 //	wire      delay, jitter, reordering                                   (delay.go)
 //

@@ -49,7 +49,7 @@ const (
 	Model
 )
 
-// Event is an event of one packet.
+// Event is an event of one link.
 type Event struct {
 	At   clock.Time
 	Kind EventKind

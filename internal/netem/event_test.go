@@ -125,7 +125,7 @@ func TestEventsAddUp(t *testing.T) {
 	}
 }
 
-// inService reports whether a packet is being sent that will leave unless the trace ends before.
+// inService reports whether a packet is being sent. It never leaves if the trace has ended.
 func inService(l *netem.Link) bool {
 	inside, _ := l.Inside()
 	waiting, _ := l.Queued()

@@ -12,8 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// serve takes packets until they add up to a number of bytes. It returns each port's packets and
-// bytes.
+// serve takes packets until they add up to a number of bytes. It returns the bytes from each port.
 func serve(r *rig, now clock.Time, bytes int) map[byte]int {
 	had := map[byte]int{}
 	for bytes > 0 {

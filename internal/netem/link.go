@@ -127,8 +127,8 @@ func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 	l.admit(now, p)
 }
 
-// InputTrain passes each packet of a train that arrived at now. If another link of the pool has
-// lent the packets, it takes over their memory without a copy.
+// InputTrain passes to the link each packet of a train that arrived at now. If another link of the
+// pool has lent the packets, l takes over their memory without a copy.
 func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 	for k, left := 0, t.Bytes; left > 0; {
 		size := min(t.Size, left)
@@ -186,7 +186,7 @@ func (l *Link) loses(now clock.Time, size int) bool {
 	return true
 }
 
-// admit accepts a packet whose bytes have been copied.
+// admit sends a packet whose bytes are in place, unless the packet was dropped or must be policed.
 func (l *Link) admit(now clock.Time, p *Packet) {
 	if p == &l.dropped {
 		l.emitDropped(now)
@@ -257,8 +257,8 @@ func (l *Link) mark(now clock.Time, p *Packet) bool {
 	return true
 }
 
-// Advance makes all packets leave the server that are due at or before now. Each event has its own
-// time, however late Advance is called.
+// Advance makes packets leave the server, up to the time now. Each event has its own time, however
+// late Advance is called.
 func (l *Link) Advance(now clock.Time) {
 	l.store.reclaim()
 	if l.turns != nil {
@@ -420,7 +420,7 @@ func (l *Link) Deadline() clock.Time {
 	return clock.Earliest(t, next.Add(l.least()))
 }
 
-// least is the wire's minimum delay.
+// least returns a lower bound of the wire's delay.
 func (l *Link) least() time.Duration {
 	if l.cfg.Jitter != nil || l.cfg.Reorder.Share > 0 {
 		return 0

@@ -30,7 +30,7 @@ func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) LossFunc {
 	return func(clock.Time, int) bool { return random.Float64() < float64(u) }
 }
 
-// PeriodicLoss loses one packet in every Every, as in the response functions of RFC 9438 §5.
+// PeriodicLoss loses one of each Every packets, as in the response functions of RFC 9438 §5.
 type PeriodicLoss struct {
 	Every uint64 // interval of losses, at least 1
 	// First is the number of the first lost packet, counted from 1; 0: Every.

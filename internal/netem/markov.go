@@ -31,8 +31,7 @@ func (f FourStates) Validate() error {
 	)
 }
 
-// Mean returns the share of packets that the model loses in the long run, or the value of a state
-// that it never leaves.
+// Mean returns the share of packets that the model loses in the long run.
 func (f FourStates) Mean() float64 {
 	if f.P13+f.P14 == 0 {
 		return 0
@@ -56,7 +55,7 @@ func (f FourStates) Mean() float64 {
 	return (lost3 + f.P14) / (1 + kept2 + lost3 + f.P14)
 }
 
-// endless is the share of bursts that never end.
+// endless returns the share of packets that are lost in a burst that never ends.
 func (f FourStates) endless() float64 {
 	if f.P32 == 0 {
 		return 1

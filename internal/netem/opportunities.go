@@ -63,7 +63,7 @@ func (o Opportunities) Start(origin clock.Time, _ *rand.Rand) Server {
 	return &opportunityServer{next: l, unreported: l}
 }
 
-// opportunityServer is the server. If it has a current opportunity, this is the one before next.
+// opportunityServer is the server. Its current opportunity, if any, is the one before next.
 type opportunityServer struct {
 	next       cursor
 	left       int    // unused bytes of the current opportunity

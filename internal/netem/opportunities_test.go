@@ -36,8 +36,8 @@ func poisson(seed uint64, n int, mean time.Duration) []time.Duration {
 	return list
 }
 
-// mahimahi is a literal model of its link: in every millisecond, first the opportunities one after
-// the other, and then the arrivals. Sizes include the 4 bytes of a TUN device.
+// mahimahi is a literal model of mahimahi's link: in every millisecond, first the opportunities one
+// after the other, and then the arrivals. Sizes include the 4 bytes of a TUN device.
 type mahimahi struct {
 	trace         []time.Duration
 	once          bool

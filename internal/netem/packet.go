@@ -21,8 +21,8 @@ const (
 )
 
 // slab is the number of packets that the pool allocates at a time. They are stored apart from their
-// bytes, which nothing reads before the packet arrives. So times and destinations fit in the
-// processor's cache.
+// bytes, which are rarely read before the packet arrives. So times and tags fit in the processor's
+// cache.
 const slab = 32
 
 // Pool is the memory for packets that the links of one owner share. A packet that one link returns
@@ -68,7 +68,7 @@ func (l *Pool) put(p *Packet) {
 type store struct {
 	pool *Pool
 	// lent has the packets that Output has returned. They become free at the next Input or Advance,
-	// unless another link has adopted them. The first of them may be adopted or no longer needed.
+	// unless another link has adopted them. first is the index where adopt continues its search.
 	lent  []*Packet
 	first int
 	// packets is the number of packets that are neither free nor lent, and bytes is the number of

@@ -16,7 +16,7 @@ type Discipline interface {
 
 // Queue holds the packets that wait for a server.
 type Queue interface {
-	// Put queues p, or drops it or other packets.
+	// Put queues p. It may drop p or other packets.
 	Put(now clock.Time, p *Packet)
 	// Take removes the packet to send next; nil: the queue is empty. It may drop other packets.
 	Take(now clock.Time) *Packet
@@ -26,7 +26,7 @@ type Queue interface {
 
 // Site contains what a queue needs from its link.
 type Site struct {
-	// Drop reports the drop of a packet, which has left the queue, and its reason.
+	// Drop reports that the queue dropped p, which is no longer in the queue, and the reason.
 	Drop func(now clock.Time, p *Packet, why Reason)
 	// Mark sets Congestion Experienced in a packet; it returns false if the transport is not
 	// ECN-capable (RFC 3168 §5).
@@ -35,8 +35,8 @@ type Site struct {
 	Random *rand.Rand
 	// Rate is the server's mean rate in bits a second.
 	Rate int64
-	// Overhead is what a packet costs the server in addition to its bytes. Framing is the part of
-	// Overhead that also counts in the queue.
+	// Overhead and Framing are what a packet costs the server in addition to its bytes. Only
+	// Framing also counts in a queue's limit in bytes.
 	Overhead, Framing int
 }
 
@@ -61,7 +61,7 @@ func (b Bound) Validate() error {
 type room struct {
 	packets, bytes int
 	framing        int
-	wire           int64 // limit in bytes and in their cost for the server; 0: no limit
+	wire           int64 // limit in bytes, including overhead; 0: no limit
 	overhead       int
 }
 
@@ -79,8 +79,8 @@ func (s *Site) room(b Bound) room {
 func bytesIn(rate int64, d time.Duration) int64 {
 	const second = int64(time.Second)
 	whole, part := int64(d)/second, int64(d)%second
-	// The product stays below 2^63: a rate is at most 10^12, and the part is a fraction of a
-	// second.
+	// The products stay below 2^63: a rate is at most mostRate, the time at most maxDelay, and the
+	// part a fraction of a second.
 	return (rate*whole + rate/second*part + rate%second*part/second) / 8
 }
 

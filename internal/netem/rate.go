@@ -28,8 +28,8 @@ type Server interface {
 type Turns interface {
 	Server
 	// Turn returns when the server takes the next packet, which is then passed to Finish. This is
-	// after now, or at now if the last packet has just left and its turn has room. Never means that
-	// the server takes no more packets.
+	// after now, or at now if the last packet has just left (sending) and its turn has room. Never
+	// means that the server takes no more packets.
 	Turn(now clock.Time, sending bool) clock.Time
 }
 

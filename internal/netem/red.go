@@ -143,7 +143,7 @@ func (q *red) average(now clock.Time) {
 	q.avg += float64(q.cfg.Weight * (float64(length) - q.avg))
 }
 
-// hit decides whether a packet is dropped or marked. The n-th packet since the last one is hit with
+// hit decides whether a packet is dropped or marked. The n-th packet since the last hit is hit with
 // the probability p/(1-np), which makes the gaps uniform instead of geometric. forced means that
 // the average is above all thresholds.
 func (q *red) hit() (hit, forced bool) {

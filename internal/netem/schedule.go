@@ -81,7 +81,7 @@ func (s Schedule) length(i int) time.Duration {
 	return s.Every - s.Steps[i].At
 }
 
-// Each calls f for each step, in each lap, that begins before a time.
+// Each calls f for each step that begins before until, in every lap.
 func (s Schedule) Each(until time.Duration,
 	f func(rate BitsPerSecond, begin, end time.Duration),
 ) {

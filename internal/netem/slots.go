@@ -16,7 +16,7 @@ type Slots struct {
 	// Min and Max limit the time to acquire a slot, which is uniformly distributed. If Max is below
 	// Min, the time is always Min.
 	Min, Max time.Duration
-	// Jitter varies Min instead of Max; nil: no jitter.
+	// Jitter is added to Min, and Max is not used; nil: no jitter.
 	Jitter Jitter
 	// Packets and Bytes limit a slot: it ends with the packet that reaches one of them. Zero: no
 	// limit.

@@ -24,7 +24,7 @@ func TestParetoTableEqualsTC(t *testing.T) {
 }
 
 // tc's paretonormal.c adds a quarter of the normal distribution and three quarters of pareto's at
-// each quantile. The values may differ from tc's table by the step of its normal part.
+// each quantile. The values may differ from tc's table by 1.
 func TestParetoNormalTableEqualsTC(t *testing.T) {
 	begin := []int64{
 		-12305, -11171, -10812, -10586, -10418, -10284, -10172, -10075, -9990, -9914, -9845, -9783,

@@ -161,8 +161,7 @@ func poisson(rate int64, length time.Duration, seed uint64) (Trace, error) {
 		return nil, err
 	}
 	random := Streams(seed)("poisson trace")
-	// The code draws the sum of 1000 gaps, because rounding to nanoseconds then changes the mean
-	// less.
+	// Gaps are drawn in thousandths of a nanosecond, so that rounding changes the mean less.
 	const stretch = 1000
 	mean := time.Duration(stretch * traceBits * int64(time.Second) / rate)
 	var t Trace

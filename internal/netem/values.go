@@ -221,7 +221,7 @@ var rateUnits = []unit{
 // sizeUnits are the units of tc(8) for bytes.
 var sizeUnits = []unit{{"kb", 1 << 10}, {"mb", 1 << 20}, {"k", 1 << 10}, {"m", 1 << 20}, {"b", 1}}
 
-// measure parses a number with one of the units; false: the text has another form.
+// measure parses a number with one of the units; false: another form, or not 1 to most.
 func measure(text string, units []unit, most float64) (int64, bool) {
 	text = strings.ToLower(text)
 	for _, u := range units {

@@ -36,7 +36,7 @@ type parameter struct {
 	read        func(r *reader, usage string)
 }
 
-// disciplines and parameters are the queues' keywords, in the order of String.
+// disciplines and parameters are the queues' keywords.
 var (
 	disciplines = []string{
 		wordDropTail, wordDropHead, wordCoDel, wordFQCoDel, wordPIE, wordRED,
@@ -295,7 +295,7 @@ func (r *reader) police() {
 	r.cfg.Policer.Mark = r.skip("mark")
 }
 
-// maxRate is a thousand times the fastest rate that a link here carries.
+// maxRate is the highest rate in the text, in bits/s.
 const maxRate = 1e12
 
 const (
