@@ -25,7 +25,7 @@ func Adapt(stream io.ReadWriteCloser) *Adapted {
 	return a
 }
 
-// pump copies packets until from ends. Packets that to refuses are lost.
+// pump copies packets until a read fails. Packets that cannot be written are lost.
 func pump(to io.Writer, from io.Reader) {
 	buf := make([]byte, maxPacket)
 	for {

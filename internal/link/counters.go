@@ -8,7 +8,7 @@ import (
 // Drop is the reason why a device dropped a packet.
 type Drop uint8
 
-// These are the reasons. Received packets have the reasons up to DropKernel.
+// These are the reasons. Received packets have those up to DropKernel, and DropMalformed.
 const (
 	// DropUnknown is a datagram from an unknown UDP address.
 	DropUnknown Drop = iota
@@ -112,7 +112,7 @@ type NeighborInfo struct {
 	// UDP is the neighbor's address; invalid: its name has no address.
 	UDP netip.AddrPort
 	// Heard counts packets from the neighbor, and Sent counts packets to it that the kernel
-	// accepted. Refused counts ICMP errors, which only Linux with batches reports.
+	// accepted. Refused counts ICMP errors; only Linux without OffloadPlain reports them.
 	Heard, Sent, Refused uint64
 	// Refusal is the last ICMP error; nil: port unreachable.
 	Refusal error

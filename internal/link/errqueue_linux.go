@@ -20,7 +20,7 @@ func (s *batchSocket) enableErrorQueue() {
 }
 
 // readErrorQueue empties the error queue, because the socket is readable while the queue has
-// entries. It returns the number of ICMP errors; the others are errors of the last call.
+// entries. It returns the number of ICMP errors. The other entries are local errors.
 func (s *batchSocket) readErrorQueue() (network int) {
 	var oob [256]byte
 	for {

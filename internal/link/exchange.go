@@ -83,8 +83,8 @@ func (p *port) find(to *neighbor) *port {
 	return (*p.exchange.ports.Load())[to.to]
 }
 
-// pass copies the first trains to their neighbors' ports and returns their number. It stops at a
-// train that the kernel carries.
+// pass copies trains to their neighbors' ports and returns how many. It stops at the first train
+// that the kernel carries.
 func (p *port) pass(trains []buffer.Train, route []*neighbor) (n int) {
 	for n < len(trains) {
 		to := p.find(route[n])
@@ -106,8 +106,8 @@ func (p *port) pass(trains []buffer.Train, route []*neighbor) (n int) {
 	return n
 }
 
-// room returns how many packets every neighbor in the Exchange accepts. If one accepts none, the
-// device is signaled when it does.
+// room returns how many packets every neighbor in the Exchange accepts. If a neighbor accepts none,
+// the device is signaled when that neighbor has room.
 func (p *port) room(neighbors []*neighbor) int {
 	left := inboxPackets
 	for _, nb := range neighbors {

@@ -5,7 +5,7 @@ type Features struct {
 	// GSO and GRO are the kernel's segmentation and joining of UDP trains.
 	GSO bool `json:"gso"`
 	GRO bool `json:"gro"`
-	// TUN is set if this process can create or open a device; otherwise TUNProblem is the reason.
+	// TUN is set if this process can create a device; otherwise TUNProblem is the reason.
 	// VNet is set if such a device can carry whole trains.
 	TUN        bool   `json:"tun"`
 	VNet       bool   `json:"tun_vnet"`

@@ -11,9 +11,9 @@ import (
 	"unicode"
 )
 
-// Holder returns the process that uses a port of this machine, "udp" or, as a listener, "tcp":
-// "process 4711 (node run A.lnx)". It is empty if the process cannot be found, for example because
-// it is another user's.
+// Holder returns the process that uses a UDP port of this machine ("udp") or listens on a TCP port
+// ("tcp"), such as "process 4711 (node run A.lnx)". It returns "" if it cannot find the process,
+// for example because the process is another user's.
 func Holder(network string, at netip.AddrPort) string {
 	sockets := slices.Concat(boundSockets(network, at), boundSockets(network+"6", at))
 	if len(sockets) == 0 {
@@ -30,7 +30,7 @@ func Holder(network string, at netip.AddrPort) string {
 	return ""
 }
 
-// boundSockets returns the sockets in a kernel table that are bound to an address or to all.
+// boundSockets returns the sockets in a kernel table that are bound to at or to all addresses.
 func boundSockets(table string, at netip.AddrPort) (sockets []string) {
 	text, err := os.ReadFile("/proc/net/" + table)
 	if err != nil {

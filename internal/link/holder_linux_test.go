@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHolderOfAPort finds the process that holds a port, also if either of the two sockets is bound
-// to every address.
+// TestHolderOfAPort finds the process that holds a port, also if the socket's address or the
+// requested one is 0.0.0.0.
 func TestHolderOfAPort(t *testing.T) {
 	for _, own := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
 		c, err := net.ListenPacket("udp4", own)

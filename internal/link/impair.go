@@ -92,7 +92,7 @@ func newLane(m *Impairment) (*lane, error) {
 }
 
 // MoveTo moves the impairments to another device, or to the same device with other interfaces.
-// Interfaces that stay keep their packets in transit, and new ones have no impairment.
+// Interfaces that stay keep their impairments and packets in transit; list applies to new ones.
 func (i *Impaired) MoveTo(d Device, list ...Impairment) error {
 	var lanes []*lane
 	for _, m := range list {

@@ -19,8 +19,8 @@ const (
 	inboxPackets   = 4096 // packets of the Exchange, about as many as a socket's buffer holds
 )
 
-// inbox holds the datagrams that the reader goroutine has read, or that senders of an Exchange have
-// put, and the device's owner has not received. They fill fresh while the owner uses spare.
+// inbox holds datagrams that the device's owner has not received yet. They come from the reader
+// goroutine or from senders of an Exchange. They fill fresh while the owner uses spare.
 type inbox struct {
 	mu      sync.Mutex
 	notFull sync.Cond // signaled when the owner takes datagrams, and when the inbox closes

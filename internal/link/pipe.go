@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// Attacher is a Device that is created before its node, which assigns it to an interface.
+// Attacher is a Device that is created before its node. The node assigns it to an interface.
 type Attacher interface {
 	Feeder
 	// Attach returns ErrAttached if the device already belongs to a node.
@@ -28,7 +28,7 @@ func CloseUnattached(d Device) error {
 	return d.Close()
 }
 
-// defaultPipePackets holds a window of 1 MB in packets of 1400 bytes, and half as many again.
+// defaultPipePackets is enough for a window of 1 MB in packets of 1400 bytes.
 const defaultPipePackets = 1024
 
 // End is one end of a pipe, which is a link in memory. It is a Device for a node, or a program
@@ -162,8 +162,8 @@ func (e *End) feedProgram() {
 	})
 }
 
-// Read waits for a packet and copies it to p, truncated to its length. It returns io.EOF when an
-// end is closed and nothing is left.
+// Read waits for a packet and copies it to p. If p is too short, the rest is lost. It returns io.EOF
+// when an end is closed and nothing is left.
 func (e *End) Read(p []byte) (int, error) {
 	if e.attached.Load() {
 		return 0, ErrAttached

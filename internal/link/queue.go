@@ -17,7 +17,7 @@ type queued struct {
 	to    *neighbor
 	off   int // offset of the train's bytes in mem
 	piece [1][]byte
-	train buffer.Train // the train; train sets its Pieces to piece
+	train buffer.Train // outQueue.train sets its Pieces
 }
 
 // room returns how many more packets of up to mtu bytes fit.

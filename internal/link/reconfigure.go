@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Reconfigure changes the device's interfaces, neighbors, addresses and MTUs. Interfaces and neighbors
-// that stay keep their counters. Queued packets to removed neighbors are still sent. It does not
-// wait for lookups of new names. If it returns an error, one of Open's, it has changed nothing.
+// Reconfigure changes the device's interfaces, neighbors, addresses and MTUs. Interfaces and
+// neighbors that stay keep their counters. Queued packets to removed neighbors are still sent.
+// Reconfigure does not wait for lookups of new names. If it returns an error, nothing has changed.
 func (d *UDP) Reconfigure(interfaces []Interface) error {
 	cfg := d.cfg
 	cfg.Interfaces = interfaces

@@ -40,8 +40,8 @@ func newResolver(cfg Config, names []string) *resolver {
 	return r
 }
 
-// startResolver starts a resolver, with names that were found before. It closes first after the
-// first round.
+// startResolver starts a resolver that already knows the addresses in found. The resolver closes
+// first after its first round.
 func startResolver(
 	cfg Config, names []string, found *map[string]netip.Addr, first chan<- struct{},
 ) *resolver {

@@ -90,8 +90,8 @@ func (d *UDP) discard(trains []buffer.Train) {
 	}
 }
 
-// send passes as many trains to the socket as fit in one call, and returns their number. If the
-// kernel accepts a part of a train, send queues the rest.
+// send passes as many trains to the socket as fit in one call, and queues what the kernel does not
+// accept. It returns the number of trains that were sent, queued, or have no neighbor.
 func (d *UDP) send(trains []buffer.Train, route []*neighbor) (int, error) {
 	n := 0
 	for n < len(trains) && (route[n] == nil ||

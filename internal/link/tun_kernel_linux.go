@@ -15,7 +15,7 @@ import (
 // setUpKernel configures the MTU, the queue and, if set, the addresses of the kernel's end. Then it
 // brings the kernel's end up. It does not change settings that are already right, so that a user
 // without privileges can use a device that root has configured. It returns the length of the
-// kernel's queue; 0: unknown. Without an address in cfg, only opening a socket must succeed.
+// kernel's queue; 0: unknown. Without addresses or Up, it fails only if it cannot open a socket.
 func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

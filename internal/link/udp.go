@@ -13,9 +13,9 @@ type UDP struct {
 	names   *resolver              // nil: every neighbor's host is an address
 	applied *map[string]netip.Addr // names and addresses that the table uses
 
-	// These fields are for receiving: datagrams of the socket that are not delivered yet.
-	lent  []datagram
-	reads int
+	// These fields are for receiving.
+	lent  []datagram // received datagrams that are not delivered yet
+	reads int        // number of calls of arrived
 
 	// These fields are for sending.
 	route   []*neighbor // neighbor of each train of the batch; nil: the train is discarded

@@ -15,7 +15,7 @@ import (
 type batchSocket struct {
 	fd    int
 	ip6   bool // the socket is an IPv6 socket, which may serve both families
-	gso   bool // cleared when the kernel refuses the first train
+	gso   bool // cleared when the kernel refuses a train
 	rx    receiver
 	tx    transmitter
 	stats Info

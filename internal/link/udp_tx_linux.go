@@ -207,7 +207,7 @@ func (tx *transmitter) splitMessages(first int) {
 	old, iovs := tx.msgs, tx.iovs
 	tx.msgs = append(make([]message, 0, cap(old)), old[:first]...)
 	tx.iovs = make([]unix.Iovec, 0, len(iovs)+cap(iovs))
-	for i := range tx.msgs { // flush counts these packets again
+	for i := range tx.msgs { // these messages were sent, and only keep their indexes
 		tx.msgs[i].iov, tx.msgs[i].iovs = 0, 0
 	}
 	var pieces [][]byte

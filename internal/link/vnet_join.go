@@ -12,7 +12,7 @@ import (
 // one call. Only packets with valid checksums may be merged, because the kernel recomputes the
 // checksum of the result.
 type joiner struct {
-	pieces [][]byte // pieces of the packet, headers first; [0] is head if there are several
+	pieces [][]byte // pieces of the packet; after finish, [0] is head if segments were joined
 	layout
 	each  int // payload size of every segment except the last
 	text  int // payload size of all segments
