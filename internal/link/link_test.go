@@ -152,8 +152,8 @@ type received struct {
 	packet []byte
 }
 
-// receive reads until it has want packets. It sets Checked in the frames before each read, as another
-// device of the node may have done. A UDP device must clear it.
+// receive reads until it has want packets. It sets Checked in the frames before each read, as
+// another device of the node may have done. A UDP device must clear it.
 func receive(tb testing.TB, d Device, want int) []received {
 	tb.Helper()
 	frames := make([]buffer.Frame, 4)

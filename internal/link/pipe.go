@@ -162,8 +162,8 @@ func (e *End) feedProgram() {
 	})
 }
 
-// Read waits for a packet and copies it to p. If p is too short, the rest is lost. It returns io.EOF
-// when an end is closed and nothing is left.
+// Read waits for a packet and copies it to p. If p is too short, the rest is lost. It returns
+// io.EOF when an end is closed and nothing is left.
 func (e *End) Read(p []byte) (int, error) {
 	if e.attached.Load() {
 		return 0, ErrAttached

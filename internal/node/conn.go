@@ -44,8 +44,8 @@ type Conn struct {
 	linger     atomic.Int64 // value of SetLinger in seconds, plus 1; zero: not set
 	finAcked   bool         // delivered is open; loop only
 	gone       bool         // ended is open; loop only
-	peerClosed bool         // the peer's close was announced; loop only
-	announces  bool         // the close must be announced; loop only
+	peerClosed bool         // announceEnd has seen the end; loop only
+	announces  bool         // the end must be announced; loop only
 }
 
 func newConn(n *Node, tc *tcp.Conn) *Conn {

@@ -82,7 +82,7 @@ func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 			at := slices.IndexFunc(face.Neighbors, func(o link.Neighbor) bool {
 				return o.Host == to.Host && o.Port == to.Port
 			})
-			if at < 0 { // the address belongs to a neighbor that is listed already
+			if at < 0 { // the neighbor is not listed yet
 				at = len(face.Neighbors)
 				face.Neighbors = append(face.Neighbors, to)
 			}
@@ -115,7 +115,7 @@ func (ds *Devices) openOne(w *Network, faces []int) (link.Device, error) {
 		ResolveEvery: ds.node.cfg.resolveEvery,
 	})
 	if err != nil {
-		return nil, err // d is a nil pointer in an interface
+		return nil, err // d would be a nil pointer in a non-nil link.Device
 	}
 	return d, nil
 }
@@ -138,7 +138,7 @@ func (ds *Devices) openTUN(t *TUN, face link.Interface, f *stack.Interface) (lin
 	}
 	d, err := link.OpenTUN(cfg)
 	if err != nil {
-		return nil, err // d is a nil pointer in an interface
+		return nil, err // d would be a nil pointer in a non-nil link.Device
 	}
 	return d, nil
 }

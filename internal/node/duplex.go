@@ -111,7 +111,7 @@ func (d *duplex) Read(p []byte) (int, error) {
 }
 
 // take reads from the ring. It notifies the loop if the peer may be waiting for a larger window: at
-// least half of the buffer was full, or a quarter has been read since.
+// least half of the buffer was full, or a quarter has been read since the last notification.
 func (d *duplex) take(p []byte) int {
 	before := d.in.ring.Len()
 	n := d.in.ring.Read(p)

@@ -20,7 +20,7 @@ type following struct {
 	seed  uint64
 	timer *time.Timer
 	ended chan struct{}
-	armed clock.Time // the event for which the timer is set; the caller holds Clock.mu
+	armed clock.Time // time of the event for which the timer is set; guarded by Clock.mu
 }
 
 // Follow makes the clock advance itself until the caller calls stop. The clock then has the time of

@@ -17,7 +17,7 @@ import (
 
 // maxCaught limits the connections that wait for a forwarder's decision or, once accepted, for the
 // peer's ACK, so a flood of SYNs starts no more goroutines than that. Further SYNs are answered
-// with cookies (RFC 4987 §3.6). As many connections from cookies may wait for a decision.
+// with cookies (RFC 4987 §3.6). Another maxCaught connections from cookies may wait for a decision.
 const maxCaught = DefaultBacklog
 
 // Forwarders are the functions that receive connections without a listener and UDP flows without a

@@ -94,7 +94,7 @@ func (ds *Devices) Reopen(i int) error {
 		return ds.watch(ds.list[token], token)
 	})
 	if !taken {
-		_ = fresh.Close() // the node is closed
+		_ = fresh.Close() // the node is closed, or another call has reopened the device
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func (a *acceptQueue[C]) accept() (c C, err error) {
 func (a *acceptQueue[C]) Accept() (net.Conn, error) {
 	c, err := a.accept()
 	if err != nil {
-		return nil, err // c is a nil pointer
+		return nil, err // c would be a nil pointer in a non-nil net.Conn
 	}
 	return c, nil
 }
@@ -137,7 +137,7 @@ type Listener struct {
 	acceptQueue[*Conn]
 	tl        *tcp.Listener // loop only
 	sid       int
-	announces bool          // announces the closes of its connections
+	announces bool          // the node announces its connections and their ends
 	options   tcp.Sockopts  // socket options of new connections
 	screen    func(*Caught) // gets connections before they are answered; may be nil
 }

@@ -42,7 +42,7 @@ func (n *Node) iterate() {
 	past := n.Time.now()
 	now := past
 	if n.stack.Deadline().Due(past) {
-		n.readArrived()    // answers the doorbell, so read before posted functions run
+		n.readArrived()    // answers the doorbell, so it must come before serveRequests
 		now = n.Time.now() // an answer must not be older than the packet that was just read
 	}
 	n.serveRequests(now)

@@ -197,7 +197,7 @@ func (v *Neighbors) setState(now clock.Time, w *neighbor, state control.Neighbor
 	}
 	if state == control.NeighborUnknown ||
 		was == control.NeighborUnknown && state == control.NeighborUp {
-		return // the change is not unexpected
+		return // the change is expected
 	}
 	n.Watchers.Announce(control.NeighborChanged{
 		Neighbor: v.describe(now, w), Was: was, For: now.Sub(since), First: !w.known,

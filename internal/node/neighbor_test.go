@@ -95,8 +95,7 @@ rip route-timeout-threshold 3600000
 	}
 }
 
-// Each check of judged is one step of a neighbor: packets received, sent and refused since the last
-// check.
+// Each step changes a neighbor's counters of packets: received, sent, and refused.
 func TestNeighborStates(t *testing.T) {
 	const (
 		unknown = control.NeighborUnknown

@@ -132,7 +132,7 @@ func (n *Node) Close() error {
 	return n.Taps.close()
 }
 
-// Stop stops the loop. Watchers receive events from the packages above until Close.
+// Stop stops the loop. Until Close, watchers still receive events of packages that use the node.
 func (n *Node) Stop() {
 	if !n.closing.Swap(true) {
 		n.waiter.Ring()

@@ -174,7 +174,7 @@ func (t *Taps) showDrop(i int, out bool, e *netem.Event) {
 	if e.Kind != netem.Drop {
 		return
 	}
-	// When a node closes, its links deliver packets at once that were due later.
+	// When a node closes, its links deliver all packets at once, even those that are due later.
 	at := min(e.At, t.node.Time.now())
 	s := observe.Packet{
 		At: at, Iface: i, Out: out, Why: reasonOf(e.Why), Late: out, Length: len(e.Data),

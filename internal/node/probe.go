@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Sample is a connection's state at one time, with the fields of Conn.Info. State is an RFC's name,
-// and Acked, Sent and Received are bytes: acknowledged by the peer, sent, and received in order.
+// Sample is a connection's state at one time, with the fields of Conn.Info. Acked, Sent and
+// Received are numbers of bytes: acknowledged by the peer, sent, and received in order.
 type Sample struct {
 	// Time is when the sample was taken, in the time of the node's Clock if it has one.
 	Time time.Time
@@ -132,7 +132,7 @@ func (c *Conn) endProbe() {
 	}
 }
 
-// receiver is a receiver in the loop.
+// receiver receives a connection's samples in the loop.
 type receiver struct {
 	show  func(*tcp.Info)
 	ended func()

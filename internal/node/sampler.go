@@ -137,7 +137,7 @@ func (s *sampler) close() error {
 	return nil
 }
 
-// sampleHeader names the columns, after the fields of ss -ti.
+// sampleHeader has the names of the columns. They follow the fields of `ss -ti`.
 const sampleHeader = "seconds,sid,state,cwnd,ssthresh,rtt_ms,rttvar_ms,rto_ms,minrtt_ms," +
 	"in_flight,acked,sent,retrans,rtos,tlps,limited\n"
 

@@ -94,8 +94,8 @@ func (c *Conn) SetKeepAlivePeriod(d time.Duration) error {
 	return c.SetKeepalive(Keepalive{Idle: d, Interval: d})
 }
 
-// SetKeepAliveConfig sets the times and the number of probes, as net.TCPConn does. Zero means
-// package net's default, and a negative value this package's default.
+// SetKeepAliveConfig sets the times and the number of probes, as net.TCPConn does. Zero and
+// negative values mean package net's defaults.
 func (c *Conn) SetKeepAliveConfig(cfg net.KeepAliveConfig) error {
 	if !cfg.Enable {
 		return c.SetKeepAlive(false)

@@ -91,7 +91,7 @@ func (t *Taps) OpenProbe() error {
 	return nil
 }
 
-// due returns when settle has samples to write.
+// due returns when endIteration must write samples, or never.
 func (t *Taps) due() clock.Time {
 	if t.sampler == nil {
 		return clock.Never

@@ -75,7 +75,7 @@ func (t *TCP) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
 type ListenOptions struct {
 	Backlog    int  // number of connections that may wait for Accept; 0: DefaultBacklog
 	FileDigest bool // connections may offer a file's digest
-	Announce   bool // the node announces new connections
+	Announce   bool // the node announces new connections and their ends
 	OnlyIPv6   bool // :: stands for IPv6 only, and not for IPv4
 	// Screen, if set, is called in a new goroutine for every incoming connection before it is
 	// answered. If it returns without a decision, the node forgets the connection, and the client
@@ -168,7 +168,7 @@ func (t *TCP) close(now clock.Time) {
 		if !c.gone {
 			closed := net.ErrClosed
 			c.failure.CompareAndSwap(nil, &closed)
-			c.wakeReader() // Abort did not, if the peer has acknowledged the FIN
+			c.wakeReader() // Abort, which wakes it, was not called if the FIN is acknowledged
 		}
 	}
 }

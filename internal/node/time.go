@@ -50,7 +50,7 @@ func (t *Time) settle() {
 		return
 	}
 	c.mu.Lock()
-	if c.dirty.Load() { // the goroutine that held the lock may only have waited
+	if c.dirty.Load() { // the goroutine that held the lock may have run nothing
 		c.catchUp()
 	}
 	c.mu.Unlock()

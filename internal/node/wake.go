@@ -46,7 +46,7 @@ func (g *gate) passed() <-chan struct{} {
 // again after arm and before waiting.
 type bell struct{ c atomic.Pointer[chan struct{}] }
 
-// arm reports whether the bell was not armed before.
+// arm arms the bell. It returns false if the bell was already armed.
 func (b *bell) arm() bool {
 	if b.c.Load() != nil {
 		return false
