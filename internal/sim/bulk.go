@@ -28,7 +28,7 @@ type Bulk struct {
 	// KeepOpen leaves the sending side open after all data is sent.
 	KeepOpen bool
 	// Leave says how the application ends the connection early, once the connection is established
-	// and After bytes have been sent and received.
+	// and After bytes have been sent or received in total.
 	Leave Leave
 	After uint64
 

@@ -45,7 +45,7 @@ func (c *Conn) SetProbe(f func(*tcp.Info)) { c.tcp.SetProbe(f) }
 func (c *Conn) Host() *Host { return c.host }
 
 // Rand returns the random stream with this name of the connection's host. The same name always
-// returns the same stream.
+// returns the same stream, from its beginning.
 func (c *Conn) Rand(name string) *rand.Rand {
 	return c.host.world.Rand(c.host.name + " " + name)
 }
@@ -59,8 +59,8 @@ func (c *Conn) Write(p []byte) int {
 	return n
 }
 
-// WritePattern writes the next n bytes of the pattern without copying them. It is for applications
-// that send nothing else.
+// WritePattern writes up to n more bytes of the pattern without copying them, and returns their
+// number. The connection's first byte is at offset start of the pattern. Nothing else may be sent.
 func (c *Conn) WritePattern(start uint64, n int) int {
 	n = c.tcp.Tx().Repeat(Pattern(start, patternBytes), n)
 	if n > 0 {

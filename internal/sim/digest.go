@@ -32,7 +32,7 @@ func (j *digest) arrived(now clock.Time, v *direction, data []byte) {
 	j.add(now, v.id<<1|1, len(data), data[:min(len(data), hashedBytes)])
 }
 
-// add adds an entry to the hash: time, position, length, and headers.
+// add adds an entry to the hash: time, direction of a link, length, and headers.
 func (j *digest) add(now clock.Time, where uint64, size int, head []byte) {
 	place := where<<32 | uint64(size)
 	if len(head) < hashedBytes {

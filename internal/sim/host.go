@@ -31,8 +31,8 @@ type Host struct {
 // The link's queue is then the only limit: it drops packets beyond its length, as on a real path.
 const room = 1 << 16
 
-// AddHost adds a host or router with a unique name. The world provides TCP's secret and the random
-// source of lossyforward if cfg has none.
+// AddHost adds a host or router with a unique name. The world provides TCP's secret and the stack's
+// random source if cfg has none.
 func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 	if w.names[name] {
 		return nil, fmt.Errorf("sim: duplicate host %s", name)
@@ -185,7 +185,7 @@ func (h *Host) Listen(port uint16, backlog int, accept func(*Conn) App) (*tcp.Li
 	return l, nil
 }
 
-// Dial opens a connection for app. The host calls app's Turn when the connection is established.
+// Dial opens a connection for app. app's Turn runs at once, and again on each event.
 func (h *Host) Dial(to netip.AddrPort, app App) (*Conn, error) {
 	tc, err := h.stack.TCP().Connect(h.world.now, to, 0)
 	if err != nil {

@@ -123,8 +123,8 @@ func (v *direction) roomAt() clock.Time {
 	return v.link.Departure()
 }
 
-// verified marks a packet whose transport checksum the sender has just computed. Receivers verify
-// the checksum only if a link has corrupted the packet.
+// verified marks a packet whose transport checksum the sender has just computed. Its receiver
+// verifies the checksum only if the link has corrupted the packet.
 const verified = 1
 
 func (v *direction) send(now clock.Time, t *buffer.Train) {

@@ -25,8 +25,8 @@ var pattern = func() []byte {
 	return b
 }()
 
-// Pattern returns up to n bytes of the pattern that start at an offset, at most PatternRun. The
-// result must not be changed.
+// Pattern returns n bytes of the pattern from an offset on. n must be at most PatternRun. Callers
+// must not change the result.
 func Pattern(off uint64, n int) []byte {
 	at := int(off % patternBytes)
 	return pattern[at : at+n : at+n]

@@ -26,7 +26,7 @@ func (h *Host) tapped(
 }
 
 // Capture writes the host's packets to w as pcapng, with at most snaplen bytes of each (0: all).
-// Times count from the beginning of the world. If interfaces are named, only their packets are
+// Times count from the beginning of the world. If ifaces are given, only their packets are
 // written. A router's capture of all interfaces has each packet twice, and readers show the second
 // one as a retransmission. The caller must call Flush at the end, which returns errors of w.
 func (h *Host) Capture(w io.Writer, snaplen int, ifaces ...int) (*capture.Writer, error) {

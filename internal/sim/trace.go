@@ -42,8 +42,8 @@ type Tracer struct {
 	seg   Segment
 }
 
-// NewTracer returns a Tracer for a host with the delivered addresses. It passes segments to f as
-// Host.Trace does.
+// NewTracer returns a Tracer for a host. owns reports whether an address is the host's. The Tracer
+// passes segments to f as Host.Trace does.
 func NewTracer(owns func(addr netip.Addr) bool, f func(*Segment)) *Tracer {
 	return &Tracer{owns: owns, show: f, flows: map[capture.Flow]*capture.Follower{}}
 }
@@ -71,7 +71,7 @@ func (t *Tracer) Tap(
 	s := &t.seg
 	*s = Segment{Time: now, Sent: sent, Flow: flow}
 	s.Segment, _ = f.Follow(p, &t.facts, sent, false)
-	// A SYN fits a sequence number, but is not data.
+	// A SYN takes a sequence number, but is not data.
 	s.Seq, s.Ack = max(s.Seq, 1)-1, max(s.Ack, 1)-1
 	for i, b := range s.SACK {
 		s.SACK[i] = [2]uint64{max(b[0], 1) - 1, max(b[1], 1) - 1}

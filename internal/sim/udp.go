@@ -84,7 +84,7 @@ func (s *Socket) Roomy() bool {
 
 // Send sends a datagram; an invalid address means the peer of DialUDP. If too many packets of the
 // host still wait for its links, Send returns stack.ErrQueueFull, and the host calls Turn when
-// there is room. Other errors are errors of stack.SendUDP.
+// there is room. Other errors are those of stack.Datagrams.Send.
 func (s *Socket) Send(to netip.AddrPort, b []byte) error {
 	err := s.host.stack.Datagrams().Send(s.host.world.now, s.udp, to, b)
 	if errors.Is(err, stack.ErrQueueFull) {

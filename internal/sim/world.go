@@ -86,7 +86,7 @@ func (w *World) Run(d time.Duration) {
 	}
 }
 
-// RunUntil runs the world until done returns true, for at most d. It reports whether it did.
+// RunUntil runs the world until done returns true, for at most d. It returns done's last result.
 func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	until := w.now.Add(d)
 	for !done() {

@@ -2,7 +2,7 @@
 //
 // To draw a Figure, layout.go places each panel, axis.go adds its numbers, and draw.go its layers,
 // thinned to the picture's resolution (thin.go). It draws on a canvas that writes SVG (svg.go), PNG
-// (png.go), or PDF and EPS (vector.go). Lengths are in points (72 per inch), from the upper left
+// (png.go), or PDF and EPS (vector.go). Positions are in points (72 per inch) from the upper left
 // corner.
 package chart
 

@@ -35,7 +35,7 @@ type placed struct {
 	inside         box
 	xTicks, yTicks []tick
 	key            [][]entry // lines of the legend
-	left, right    float64   // widths of the axis labels
+	left, right    float64   // space beside the inside, for labels
 	above, below   float64
 	// keyAt is the top of the legend, and labelAt is the distance of y's label from the left edge.
 	keyAt, labelAt float64

@@ -3,7 +3,7 @@ package chart
 import "slices"
 
 // drawNames writes names next to their points. It chooses a side inside the panel that is free of
-// other names, or else the right side.
+// other names, or else any side inside the panel, or else the left side.
 func (p *placed) drawNames(c canvas) {
 	const gap, high = 5.0, smallSize + 1
 	var taken []box

@@ -104,7 +104,7 @@ func thinBars(bars []Point) []Point {
 	return kept
 }
 
-// apartBy returns the sorted values that differ from the previous one by at least a distance.
+// apartBy returns the sorted values, except those within a distance of the last one returned.
 func apartBy(values []float64, distance float64) []float64 {
 	var kept []float64
 	for _, v := range values {

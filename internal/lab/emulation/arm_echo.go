@@ -71,7 +71,7 @@ func (e *End) countEcho(ctx context.Context, c *node.Conn) error {
 	return errors.Join(err, c.Close())
 }
 
-// countTCP records what the client's connection has sent. It waits until the node is closed.
+// countTCP records what the client's connection has sent. Call it after the node is closed.
 func (e *End) countTCP() {
 	if e.Flow.App.Echo == nil || e.seen.last.Time == 0 {
 		return

@@ -19,7 +19,7 @@ func rdtArm(ctx context.Context, e *End) error {
 	// The document's defaults differ from a node's.
 	cfg := e.Flow.App.Objects.RDT.WithDefaults()
 	list := &rdt.Listing{Payload: cfg.Payload, Window: cfg.Window}
-	cfg.Trust = true // in virtual time, a sender is also created with its receiver
+	cfg.Trust = true // as in virtual time, the server need not verify the client's address
 	var objects []rdt.Object
 	for i := range g.Items {
 		objects = append(objects, rdt.Object{

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// tcpArm is either end of a TCP flow: the client sends, or the server sends on request.
+// tcpArm is either end of a TCP flow: of one transfer, of requests, of an echo or of objects.
 func tcpArm(ctx context.Context, e *End) error {
 	if e.Flow.App.Objects != nil {
 		return objectsArm(ctx, e)
@@ -25,7 +25,7 @@ func tcpArm(ctx context.Context, e *End) error {
 	if err != nil {
 		return err
 	}
-	// Closes connections when ctx ends, so that no call blocks.
+	// The connection is aborted when ctx ends, so that no call blocks.
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
 	defer func() {

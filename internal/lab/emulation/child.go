@@ -28,7 +28,7 @@ type child struct {
 type childMessage struct {
 	from *child
 	*Message
-	// gone means that the child sends no more messages. err is set if this is an error.
+	// gone means that the child sends no more messages. err is nil if the child exited normally.
 	gone bool
 	err  error
 }
@@ -39,8 +39,8 @@ const killDelay = 2 * time.Second
 // maxOrders is the number of messages to a process: Start, go and stop.
 const maxOrders = 3
 
-// startChild starts a process. The process exits when its input ends; otherwise it is killed some
-// time after ctx ends.
+// startChild starts a process. The caller must call end, which stops the process. After ctx has
+// ended, messages from the process are discarded.
 func startChild(
 	ctx context.Context, name string, command []string, to chan<- childMessage,
 ) (*child, error) {
@@ -48,7 +48,6 @@ func startChild(
 		name: name, to: to, over: make(chan struct{}), orders: make(chan any, maxOrders),
 		delay: killDelay,
 	}
-	// The method end stops the process.
 	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx // end ends it
 	c.process.Stderr = &c.stderr
 	detach(c.process)
@@ -125,8 +124,8 @@ func (c *child) writeOrders() {
 	}
 }
 
-// end kills the process and its children, which may keep its output open. Then it waits until the
-// process has exited.
+// end closes the process's input and waits until the process has exited. After a delay it kills the
+// process and its children, which may keep the output open.
 func (c *child) end() {
 	_ = c.in.Close() // the process may have exited already
 	select {

@@ -20,8 +20,8 @@ import (
 )
 
 // Arm carries out the task of one end of a flow, sender or receiver. Before the run begins, it
-// opens its sockets, and calls Ready or Wait. It returns when the task is done or ctx ends. After
-// ctx has ended, its error is ignored.
+// opens its sockets, and calls Ready or Wait. It returns when the task is done or ctx ends. Errors
+// that it returns after ctx has ended are ignored.
 type Arm func(ctx context.Context, e *End) error
 
 // End is one end of a flow, for its Arm.

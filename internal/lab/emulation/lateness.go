@@ -42,7 +42,7 @@ func (l Lateness) worse(m Lateness) Lateness {
 // sleepTime is the duration of one sleep of a sleeper.
 const sleepTime = 10 * time.Millisecond
 
-// sleeper measures how late this process wakes up. Its timers are as late.
+// sleeper measures how late this process wakes up. The timers of the process are equally late.
 type sleeper struct {
 	late simulation.Histogram
 	quit chan struct{}
@@ -87,9 +87,8 @@ func (s *sleeper) stop() Lateness {
 // Timing has the values of a run that describe whether it kept time. LateP99 and LateMax are how
 // late packets left the path, WakeP99 and WakeMax how late the processes of the ends woke up.
 // LateLimit is the largest acceptable lateness of 99 % of the packets; all packets must be within
-// ten times the limit. Zero means that the path takes no time, so no packet can be late. WakeLimit
-// is the same for the ends. SocketDrops counts packets that were lost because a socket buffer was
-// full.
+// ten times the limit. Zero means no limit, because the path takes no time. WakeLimit is the same
+// for the ends. SocketDrops counts packets that were lost because a socket buffer was full.
 type Timing result.Values
 
 // The limit is a share of the shortest round trip, or one packet's time on the link if that is

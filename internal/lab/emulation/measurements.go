@@ -29,7 +29,7 @@ type measurements struct {
 
 	// These fields belong to the arm until it returns.
 	received, warmBytes uint64
-	warmed              bool // received excludes warmBytes
+	warmed              bool // the warm-up has ended for received
 	progress, completed time.Duration
 	until               time.Duration // when the arm returned; 0: not yet
 	corrupted           string
@@ -86,7 +86,7 @@ func (e *End) sampled(conn int, s *tcp.Info) {
 	e.seen.last = *s
 }
 
-// tracer is a tap that records the segments of a host.
+// tracer returns a tap that records the segments of a host.
 func (e *End) tracer(host netip.Addr) stack.Tap {
 	owns := func(a netip.Addr) bool { return a == host }
 	var r result.Segment
@@ -137,8 +137,8 @@ func (e *End) Object(o result.Object) {
 // Set sets a metric of the flow. Metrics that the arm does not set are measured if possible.
 func (e *End) Set(m result.Metric, v float64) { e.seen.values[m] = v }
 
-// Finish sets whether the flow was complete, and the reason if not. If the arm does not call
-// Finish, the flow is complete once Start.Size bytes have arrived.
+// Finish sets whether the flow was complete, and the reason if not. Without Finish, an end with
+// Start.Size bytes to receive must call Complete, and any other end must return no error.
 func (e *End) Finish(finished bool, note string) { e.seen.finished, e.seen.note = &finished, note }
 
 func (e *End) ended(ctx context.Context, err error) {

@@ -45,7 +45,7 @@ type Start struct {
 	Remote netip.AddrPort `json:"remote,omitzero"`
 	LNX    string         `json:"lnx,omitempty"` // text of an .lnx file for the end's node
 	// Begin is when the flow begins. Stop is when it ends even if it is not finished; 0: at the end
-	// of the run, after Duration. Means exclude the first Warmup seconds.
+	// of the run, after Duration. Averages exclude the first Warmup seconds.
 	Begin    float64 `json:"begin"`
 	Stop     float64 `json:"stop,omitempty"`
 	Duration float64 `json:"duration"`
@@ -83,7 +83,7 @@ type Message struct {
 	Type  string `json:"type"`            // ready, over, rows, log, done or error
 	Text  string `json:"text,omitempty"`  // text of a log or error message
 	Table string `json:"table,omitempty"` // samples, segments, progress or events
-	Link  int    `json:"link,omitempty"`  // state of the link, with events: 0 down, 1 up
+	Link  int    `json:"link,omitempty"`  // direction of the link, with events: 0 down, 1 up
 	CSV   string `json:"csv,omitempty"`   // content of the rows
 	Done         // content of a done message
 }

@@ -19,7 +19,7 @@ type Options struct {
 	// Programs maps protocols to programs that implement an end of a flow.
 	End, Middle []string
 	Programs    map[plan.Protocol]string
-	// Plan is the study of the cells. Play sets its Cell.
+	// Plan is the experiment of the cells. Play sets its Cell.
 	Plan Plan
 	// Printed is called with each line that an end prints, and its time; it may be nil.
 	Printed func(at time.Duration, line string)
@@ -58,17 +58,17 @@ type report struct {
 	ready    bool
 	over     bool
 	gone     bool
-	err      error // why processes exited without an error message
+	err      error // why the process exited without a done message
 	samples  []result.Sample
 	segments []result.Segment
 	progress []result.Point
 	events   [2][]result.LinkEvent
 }
 
-// Play runs one trial of a cell, counted from 0. The trial reports whether it kept time. The record
-// is nil unless it was requested. If ctx ends, Play stops the processes and returns ctx's cause. If
-// an end dies, its flow counts as unfinished. Play returns an error if the run could not start, or
-// if the process in the middle dies.
+// Play runs one trial of a cell. Trials count from 0. The trial reports whether it kept time. The
+// record is nil unless it was requested. If ctx ends, Play stops the processes and returns ctx's
+// cause. If an end dies during the run, its flow counts as unfinished. Play returns an error if the
+// run could not start, a process reports an error, or the process in the middle dies.
 func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record bool) (
 	*result.Trial, *result.Record, error,
 ) {

@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 )
 
-// MaxFlows is the largest number of flows in real time, because each has two processes.
+// MaxFlows is the largest number of flows in real time: each flow needs two processes.
 const MaxFlows = 64
 
 // QUICProgram is the name of the program for QUIC. It is in a separate module: quic/.

@@ -25,7 +25,7 @@ type Cell struct {
 	Theory, Published result.Values
 }
 
-// swept returns the keys that differ between cells, in their order.
+// swept returns the keys whose values differ between cells, in the order of the settings.
 func swept(cells []Cell) []string {
 	values := map[string]string{}
 	var order, keys []string

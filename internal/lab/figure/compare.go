@@ -28,11 +28,11 @@ func CompareRuns(virtual, live *result.Record, names [2]string) []Plot {
 	return plots
 }
 
-// pair is two runs of one experiment with the same number of flows.
+// pair is two runs of one experiment.
 type pair struct {
 	names         [2]string
 	virtual, live *view
-	flows         int
+	flows         int // number of flows to draw
 }
 
 func newPair(virtual, live *result.Record) *pair {

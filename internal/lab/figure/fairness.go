@@ -51,7 +51,7 @@ func fairnessPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// jainOver returns Jain's index of each step in which at least two flows have begun.
+// jainOver returns Jain's index of each step. Steps with fewer than two active flows are gaps.
 func (v *view) jainOver(flows []*flow, rates [][]float64, width float64) []chart.Point {
 	var list []chart.Point
 	for i := range rates[0] {

@@ -6,7 +6,7 @@ import (
 )
 
 // sawtooth returns samples like those of a Reno sender: additive increase, halving at each loss,
-// and a timeout in between. The seed is fixed.
+// and occasional timeouts. The seed is fixed.
 func sawtooth(bytes, loss float64) []Sample {
 	const mss, rtt = 1360.0, 350e-6
 	rng := rand.New(rand.NewPCG(1, 2))

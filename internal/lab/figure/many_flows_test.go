@@ -109,8 +109,8 @@ func TestShortTransfersOfObjectsAreVisible(t *testing.T) {
 	assert.Contains(t, found, "140")
 }
 
-// A queue with many changes is drawn as a mean with limits. A queue that is always empty is left
-// out. Packets lost by the link are not counted as drops of its queue.
+// A queue with many changes is drawn as a mean with a band. A queue in which packets hardly wait is
+// left out. Packets lost by the link are not counted as drops of its queue.
 func TestQueueOfALongRun(t *testing.T) {
 	l := result.LinkRecord{Name: "down", Rate: 1e7, Limit: 60_000}
 	for i := range 20_000 {

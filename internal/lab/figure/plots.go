@@ -81,8 +81,8 @@ func Plots(rec *result.Record) []Plot {
 	return plots
 }
 
-// Up to maxPanels flows, each flow has a panel of its own. Up to maxCurves flows, each has an entry
-// in the legend.
+// With up to maxPanels flows, each flow has a panel of its own. With up to maxCurves flows, each
+// has an entry in the legend.
 const (
 	maxPanels = 4
 	maxCurves = 12
@@ -169,7 +169,7 @@ func lastInstant(rec *result.Record) time.Duration {
 	return last
 }
 
-// These are sizes of headers in bytes: IPv4 and TCP with timestamps, and without options.
+// These are sizes of the headers of IPv4 and TCP in bytes: with timestamps, and with all options.
 const (
 	usualHeaders = 52
 	maxHeaders   = 120
@@ -200,8 +200,8 @@ func (f *flow) findLink(links []result.LinkRecord) {
 	f.wire = cmp.Or(f.wire, float64(max(f.MSS, 1))+usualHeaders)
 }
 
-// packetSize returns the size of full packets. It weighs each size by the number of events, because
-// one event of a long run may stand for several packets.
+// packetSize returns the size of full packets; 0: unknown. It divides the most frequent size by the
+// number of packets in it, because one event of a long run may stand for several packets.
 func packetSize(sizes map[int]int, mss int) float64 {
 	usual := 0
 	for size, n := range sizes {

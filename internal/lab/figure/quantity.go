@@ -98,7 +98,8 @@ func Quantity(text string, m result.Metric) (float64, bool) {
 }
 
 // geometric reports whether values grow by factors rather than by steps. This requires at least
-// three values of one sign, whose ratios are more alike than their differences.
+// three positive values, the last 8 times the first, whose ratios are more alike than their
+// differences.
 func geometric(values []float64) bool {
 	list := slices.Clone(values)
 	slices.Sort(list)

@@ -229,7 +229,7 @@ func (v *view) stackPanel(
 			layer.Name = f.title() + ", " + amount(bits/v.active(f), "bit/s")
 		}
 		p.Layers = append(p.Layers, layer)
-		if i < len(flows)-1 && len(flows) <= maxCurves { // two areas of one color are adjacent
+		if i < len(flows)-1 && len(flows) <= maxCurves { // adjacent areas may have one color
 			p.Layers = append(p.Layers, chart.Layer{
 				Kind: chart.Steps, Paint: chart.Paper, Width: 0.5, Points: layer.Points,
 			})

@@ -22,7 +22,7 @@ type Report struct {
 	// Command runs the experiment again in any folder, and Here does so in the page's own folder.
 	// Either may be empty.
 	Command, Here string
-	// Warmup describes the time at the start that means exclude; may be empty.
+	// Warmup describes the time at the start that averages exclude; may be empty.
 	Warmup   string
 	Document string   // the resolved experiment
 	Notes    []string // warnings about the results

@@ -20,7 +20,7 @@ type Sample struct {
 	Seconds     float64 // time since the node started
 	SID         int
 	Cwnd        float64       // congestion window in bytes
-	Ssthresh    float64       // threshold in bytes; the maximum of the type: not set yet
+	Ssthresh    float64       // slow-start threshold in bytes; huge: not set yet
 	RTT         time.Duration // smoothed RTT; 0: not measured yet
 	MinRTT      time.Duration
 	RTO         time.Duration

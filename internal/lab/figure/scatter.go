@@ -130,8 +130,8 @@ func (c *compared) ordered(groups []result.Group) []result.Group {
 	return list
 }
 
-// ellipse returns the mean of some points and the contour of one standard deviation, in the
-// logarithm of X on a logarithmic axis. At least three points are needed.
+// ellipse returns the mean of some points and the contour of one standard deviation. On a
+// logarithmic axis, it uses the logarithm of X. Fewer than three points have no contour.
 func ellipse(cloud []chart.Point, log bool) (center chart.Point, around []chart.Point) {
 	to, from := func(x float64) float64 { return x }, func(x float64) float64 { return x }
 	if log {

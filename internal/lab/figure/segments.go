@@ -59,8 +59,8 @@ type stretch struct{ from, to float64 }
 
 func (s stretch) has(at float64) bool { return at >= s.from && at <= s.to }
 
-// detail returns the time range of a few round trips around a loss in the middle of the run. If
-// nothing was retransmitted, it returns the first round trips.
+// detail returns the time range of a few round trips around the retransmission that loss returns.
+// If nothing was retransmitted, it returns the first round trips.
 func (v *view) detail(f *flow) stretch {
 	rtt := v.baseRTT(f)
 	for i := range f.Samples {
@@ -99,8 +99,8 @@ func (f *flow) span() float64 {
 	return (f.Segments[len(f.Segments)-1].At - f.Segments[0].At).Seconds()
 }
 
-// loss returns the time of a retransmission: among the first losses after slow start, the one
-// nearest to a third of the run.
+// loss returns the time of a retransmission: of those that follow two round trips without any, the
+// one nearest to a third of the run.
 func (v *view) loss(f *flow) (at float64, found bool) {
 	best := math.Inf(1)
 	last := math.Inf(-1)
@@ -242,7 +242,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	return p
 }
 
-// spaced returns the points that are at least a distance apart from the point before.
+// spaced returns the first point and each that is more than a distance after the last one returned.
 func spaced(list []chart.Point, distance float64) []chart.Point {
 	var kept []chart.Point
 	for i, p := range list {

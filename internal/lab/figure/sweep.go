@@ -376,7 +376,7 @@ func (c *compared) curvePanel(
 	u := axisScale(d.Unit, high)
 	log := low > 0 && high/low >= 50
 	if log && d.Unit == "packets" {
-		u = result.Scale{Name: string(d.Unit), Size: 1} // tenths of a thousand are hundreds
+		u = result.Scale{Name: string(d.Unit), Size: 1} // a log axis would show 0.1 thousand
 	}
 	p.Y = chart.Axis{Label: labelled(m, u), Log: log, Per: u.Size}
 	p.Y.Min, p.Y.Max = ends([]float64{low, high}, p.Y.Log)
@@ -439,7 +439,7 @@ func middleOf(t result.Number) (low, mid, high float64, ok bool) {
 	return low, mid, high, true
 }
 
-// curve draws one series of a metric: its band, its trials, its mean, and the value of theory.
+// curve draws one series of a metric: band, trials, mean, and theoretical and published values.
 func (c *compared) curve(s series, m result.Metric, name string) []chart.Layer {
 	var mean, band, dots, theory, published []chart.Point
 	for _, g := range s.groups {

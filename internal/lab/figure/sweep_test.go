@@ -113,7 +113,7 @@ func TestBoxesShowTheoryAndPublishedValues(t *testing.T) {
 	assert.Contains(t, p.Caption, "Dashed: theory. Crosses: published values.")
 }
 
-// The line of one cell's theoretical value has a minimum length, because it would have no length.
+// A theoretical value of a single cell is drawn as a line of a minimum length, to be visible.
 func TestTheoryOfOneCellIsVisible(t *testing.T) {
 	var cells []Cell
 	for i, loss := range []string{"1%", "2%", "3%"} {

@@ -105,8 +105,8 @@ func (s *synthetic) event(e result.LinkEvent) {
 	s.rec.Links[0].Events = append(s.rec.Links[0].Events, e)
 }
 
-// pass sends a packet over the link, unless the queue is full. It calls arrived when the packet
-// leaves the link.
+// pass sends a packet over the link, unless the queue is full. It calls arrived half a round trip
+// after the packet has left the link.
 func (s *synthetic) pass(flow int, arrived func()) {
 	if s.held+synthWire > s.rec.Links[0].Limit {
 		s.event(result.LinkEvent{Kind: result.Drop, Flow: flow, Why: "the queue is full"})

@@ -18,7 +18,7 @@ const (
 	detailSamples    = 40
 )
 
-// middle returns the samples of a few round trips in the middle of the transfer.
+// middle returns the samples of up to detailRoundTrips in the middle of the transfer.
 func middle(samples []Sample) []Sample {
 	n := len(samples)
 	first, last := samples[0].Seconds, samples[n-1].Seconds

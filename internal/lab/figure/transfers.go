@@ -106,7 +106,7 @@ func (f Transfers) throughput(longest float64) chart.Panel {
 }
 
 // rates returns the throughput in bytes/s in each interval of width seconds. The last interval may
-// be shorter.
+// be shorter. If it is shorter than half of width, rates omits it.
 func (t *Transfer) rates(width float64) []chart.Point {
 	origin, last := t.Samples[0].Seconds, t.Samples[len(t.Samples)-1]
 	var list []chart.Point
@@ -157,7 +157,7 @@ func (t *Transfer) window(span float64) chart.Panel {
 }
 
 // Figure shows a transfer: congestion window, round-trip time and sequence over time, with the
-// whole transfer on the left and a few round trips of its middle on the right.
+// whole transfer on the left and a part of its middle on the right.
 type Figure struct {
 	Title   string
 	Note    string   // second, smaller line; may be empty

@@ -60,7 +60,7 @@ func buffers(trials int) []Cell {
 	return cells
 }
 
-// arms returns cells that differ only by name.
+// arms returns cells that differ in the algorithm. If both is set, each also exists in real time.
 func arms(trials int, both bool) []Cell {
 	rng := rand.New(rand.NewPCG(8, 16))
 	var cells []Cell

@@ -36,7 +36,8 @@ func plain(value float64, base result.Unit) string {
 	return strconv.FormatFloat(u.Of(value), 'g', 5, 64) + " " + u.Name
 }
 
-// digits formats a number with three significant digits, and all digits before the decimal point.
+// digits formats a number with three significant digits. Below ten million, it keeps all digits
+// before the decimal point.
 func digits(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"

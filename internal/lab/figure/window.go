@@ -232,8 +232,8 @@ func flightPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// flightPanel shows one flow. above describes the receiver's window if that is far above the range
-// of the picture.
+// flightPanel shows one flow. above is the smallest window that the receiver offered, if none was
+// near the congestion window or below it.
 func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	value := func(field func(*result.Sample) int) []chart.Point {
 		return points(f.Samples, sampleTime, func(s *result.Sample) float64 {

@@ -26,7 +26,7 @@ const (
 	HostNumber   = 2
 )
 
-// Port is the port on which receivers listen.
+// Port is the port on which the end that does not dial listens.
 const Port = 5001
 
 // Other returns the opposite side.
@@ -42,8 +42,8 @@ func (s Side) Prefix() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{ourNetwork, byte(s), 0, 0}), 9)
 }
 
-// address returns an address in the network of a flow, for the path's IP version. IPv6 addresses
-// have the prefix 2001:db8::/32 followed by the bits that follow 10.0.0.0/8 in an IPv4 address.
+// address returns an address in the network of a flow, for the path's IP version. The IPv4 address
+// 10.x.y.z corresponds to the IPv6 address 2001:db8:xy::z, with each byte in hexadecimal.
 func (r *run) address(s Side, flow int, host byte) netip.Addr {
 	a := s.Address(flow, host)
 	if !r.x.Path.IPv6 {

@@ -65,8 +65,8 @@ func TestRequests(t *testing.T) {
 	require.True(t, got.Finished, got.Note)
 	v := got.Flows[0].Values
 	assert.InDelta(t, 10*mss, v[result.Delivered], 0)
-	// Each request takes one round trip plus two packets' service times. The connection takes
-	// another one.
+	// Each request takes one round trip plus two packets' service times. Connecting takes another
+	// round trip.
 	assert.InDelta(t, (trip + 2*service).Seconds(), v[result.RequestMean], .0003)
 	assert.InDelta(t, (6*trip + 5*2*service + 4*300*ms).Seconds(), v[result.Completion], .002)
 	require.Len(t, r.Objects, 5)

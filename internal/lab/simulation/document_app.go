@@ -130,7 +130,7 @@ func (f objectsApp) report(v result.Values) (finished bool, failure string) {
 	return r.Finished, r.Failure
 }
 
-// ObjectValues fills in the arrival times of objects.
+// ObjectValues fills in the mean and the last completion times of the complete objects.
 func ObjectValues(v result.Values, list []workload.Object) {
 	var all, small, large Histogram
 	for i := range list {
@@ -227,7 +227,7 @@ func (n notebookApp) record(f *flow) {
 	}
 }
 
-// setDuration fills in a duration, if its end is known.
+// setDuration sets the goodput, and the completion time if the application finished.
 func setDuration(v result.Values, d time.Duration, bytes uint64, finished bool) {
 	if finished {
 		v[result.Completion] = d.Seconds()

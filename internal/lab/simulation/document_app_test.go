@@ -29,8 +29,8 @@ func documentCell(p plan.Protocol, app plan.App, loss float64) *plan.Cell {
 	return c
 }
 
-// The document's client sends N(1+p)/(1-p) packets with data, and an acknowledgment every 10 ms, as
-// the document's code does.
+// The client sends N(1+p)/(1-p) packets with data, and an acknowledgment every 10 ms, like the code
+// of the founding document.
 func TestFence(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, loss := range []float64{.1, .5} {
@@ -74,7 +74,7 @@ func TestBurst(t *testing.T) {
 	assert.InDelta(t, 1, got.Flows[0].Values[result.Rounds], 0)
 }
 
-// With the same workload and losses, TCP needs more time.
+// Over TCP, the echo completes in spite of losses, but not if every packet is lost.
 func TestEchoOverTCP(t *testing.T) {
 	c := documentCell(plan.TCP, plan.App{Echo: &workload.EchoConfig{}}, .1)
 	v := mustRun(t, c, 0).Flows[0].Values

@@ -204,7 +204,7 @@ func fenceLabel(window bool) string {
 }
 
 // tcpConfig returns the TCP configuration of one side of a flow. The first error of a script ends
-// the run. Only the sender's script prints and records, because the other end sends no data.
+// the run. Only the sender's script prints and records: the other end sends requests at most.
 func (f *flow) tcpConfig(s Side) (tcp.Config, error) {
 	h := starlark.Hooks{Failed: func(err error) {
 		at := f.run.since(f.run.world.Now()).Seconds()
@@ -226,8 +226,8 @@ func (f *flow) tcpConfig(s Side) (tcp.Config, error) {
 	return TCPConfig(f.spec, h)
 }
 
-// TCPConfig returns the TCP configuration of an end of a flow. hooks are for the flow's Starlark
-// file, if there is one.
+// TCPConfig returns the TCP configuration of an end of a flow. h has the hooks for the flow's
+// Starlark file, if there is one.
 func TCPConfig(f *plan.Flow, h starlark.Hooks) (tcp.Config, error) {
 	cfg := f.TCP
 	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {

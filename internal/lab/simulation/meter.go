@@ -16,7 +16,7 @@ type meter struct {
 	link     *netem.Link
 	recorder *linkRecorder    // recording of the link; nil: the run is not recorded
 	row      result.LinkEvent // reused for rows of the recorder
-	// bytes and packets have left the queue since the warm-up. waits has their queueing delays.
+	// bytes and packets count what the link has sent since the warm-up. waits has queueing delays.
 	bytes, packets uint64
 	waits          Histogram
 	waited         time.Duration // queueing delay of the packet in service
@@ -55,7 +55,7 @@ func (m *meter) event(e *netem.Event) {
 	}
 }
 
-// kinds maps rare events to the letters in mahimahi's logs.
+// kinds maps netem's events to the kinds of events in records.
 var kinds = [...]result.LinkEventKind{
 	netem.Drop: result.Drop, netem.Mark: result.Marked, netem.Opportunity: result.Opportunity,
 }
@@ -88,7 +88,8 @@ func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *packetInfo) {
 	m.recorder.add(row)
 }
 
-// limit returns the queue's limit in bytes, 0 if it has no limit in bytes.
+// limit returns the limit of a drop-tail or drop-head queue in bytes, where a packet counts as the
+// MTU; 0: no limit, or another kind of queue.
 func (m *meter) limit() int {
 	switch m.cfg.Queue.(type) {
 	case netem.DropTail, netem.DropHead:

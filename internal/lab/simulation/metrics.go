@@ -41,7 +41,7 @@ func (f *flow) result(now clock.Time) result.Flow {
 		v[result.Goodput] = float64(f.got.bytes-f.got.warm) * 8 / d
 		v[result.Throughput] = float64(crossed.Crossed) * 8 / d
 	}
-	// Goodput can be steady only if the flow lasts from start to end.
+	// Goodput can be steady only if the flow lasts for the whole measured time.
 	if f.documentApp == nil && f.spec.App.Size == 0 && f.spec.Stop == 0 &&
 		f.spec.Start < f.run.x.Warmup {
 		s, drift := result.TrendOf(f.got.parts[:])
@@ -73,7 +73,7 @@ func (f *flow) requestsResult(v result.Values) {
 	v[result.RequestP95] = h.Percentile(.95).Seconds()
 }
 
-// outcome reports whether a flow with an end was complete, or the reason if it was not.
+// outcome reports whether the flow was complete, and the reason if it was not.
 func (f *flow) outcome() (bool, string) {
 	switch {
 	case f.corrupted != "":

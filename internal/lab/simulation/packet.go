@@ -16,7 +16,7 @@ type packetInfo struct {
 	pureAck bool
 }
 
-// These are offsets in IP headers and the TCP header.
+// These are offsets, sizes and values in the headers of IP, TCP and UDP.
 const (
 	ip6Header   = 40
 	ip6Payload  = 4
@@ -81,7 +81,7 @@ func parse(packet []byte, n int, v6 bool) packetInfo {
 // Tally counts a flow's packets at the bottleneck.
 type Tally struct {
 	Sent, Data, PureAcks, Dropped uint64 // numbers of packets
-	// Crossed is the number of bytes of data packets since the warm-up.
+	// Crossed is the number of bytes of data packets that crossed the bottleneck since the warm-up.
 	Crossed uint64
 
 	to Side // side that receives the data

@@ -24,7 +24,7 @@ type Path struct {
 	data     *meter // the direction of the data; down, if flows use both directions
 }
 
-// NewPath returns the path of an experiment whose run began at an instant.
+// NewPath returns the path of an experiment. The run begins at began.
 func NewPath(x *plan.Experiment, began clock.Time) *Path {
 	p := &Path{
 		began: began, duration: x.Duration, warmup: x.Warmup, mtu: x.Path.MTU, v6: x.Path.IPv6,
@@ -58,7 +58,7 @@ func (p *Path) Record() {
 	}
 }
 
-// EndWarmup ends the warm-up and resets the measurements.
+// EndWarmup ends the warm-up: it resets rates and queueing delays, but not the counts of packets.
 func (p *Path) EndWarmup(now clock.Time) {
 	p.down.endWarmup(now)
 	p.up.endWarmup(now)
@@ -78,8 +78,8 @@ func (p *Path) since(t clock.Time) time.Duration { return t.Sub(p.began) }
 // MeanRate returns the bottleneck's long-term rate in bit/s; 0 if there is no limit.
 func (p *Path) MeanRate() float64 { return p.data.meanRate() }
 
-// Result adds the measurements of the path. The queue and utilisation metrics describe the
-// direction of the data.
+// Result adds the measurements of the path. Losses are those of both directions. The other metrics
+// describe the direction of the data.
 func (p *Path) Result(now clock.Time, v result.Values) {
 	m := p.data
 	counts := m.link.Counters()

@@ -22,8 +22,8 @@ type Options struct {
 	// Capture returns the writer of a pcapng file with the packets of a flow's sender or receiver;
 	// nil: no capture.
 	Capture func(flow int, receiver bool) io.Writer
-	// Printed is called with the time of each line that a flow's script prints, and with the line
-	// after the flow's name; it may be nil.
+	// Printed is called with each line that a flow's script prints, prefixed with the flow's name,
+	// and with the time; it may be nil.
 	Printed func(at time.Duration, line string)
 	// ObjectCache has objects of an earlier run to reuse; nil: the run makes all its objects.
 	ObjectCache *ObjectCache
@@ -48,8 +48,8 @@ type run struct {
 	first        uint64 // seed of the first trial
 }
 
-// Run runs one trial of a cell, counted from 0. The record is nil unless it was requested. It
-// returns an error if the cell cannot be run.
+// Run runs one trial of a cell. Trials count from 0. The record is nil unless it was requested. The
+// error is set if the cell cannot be run or a script fails.
 func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, error) {
 	seed := Seed(cell.Seed, trial)
 	r := &run{world: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, maxPiece)}

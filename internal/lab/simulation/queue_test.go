@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A description has the name of the queue, and its limits as in the file.
+// A description has the name and the limits of the queue.
 func TestDescribeQueue(t *testing.T) {
 	for want, queue := range map[string]netem.Discipline{
 		"droptail [bytes=26400]":             netem.DropTail{Bytes: 26400},

@@ -116,8 +116,8 @@ func mergeSamples(a, b *result.Sample) bool {
 	return true
 }
 
-// sameInstant reports whether the later of two samples suffices, because they are the state after
-// an acknowledgment and the state after the segments sent in response.
+// sameInstant reports whether two samples count as one: the state after an acknowledgment, and the
+// state after the segments that were sent in response.
 func sameInstant(a, b *result.Sample) bool { return a.At == b.At && (a.RTT == 0 || b.RTT == 0) }
 
 // Segment records a segment at the sender.
@@ -150,7 +150,7 @@ func mergeSegments(a, b *result.Segment) bool {
 	return true
 }
 
-// Got records data that the receiving application has read.
+// Got records how many bytes the receiving application has read so far.
 func (f *FlowRecorder) Got(at time.Duration, bytes uint64) {
 	f.point = result.Point{At: at, Value: float64(bytes)}
 	f.points.add(&f.point, f.place())
@@ -171,7 +171,7 @@ func Thinned() string {
 }
 
 // linkRecorder records a direction of the bottleneck: arrivals and departures of each flow and of
-// other packets, and rare events.
+// other packets, opportunities, drops and marks.
 type linkRecorder struct {
 	arrivals, departures []*thinner[result.LinkEvent] // indexed by flow, from -1
 	opportunities        thinner[result.LinkEvent]
@@ -217,7 +217,7 @@ func (t *linkRecorder) events() (all []result.LinkEvent, most uint64) {
 }
 
 // mergeEvents merges two events: it adds their bytes and keeps the longer wait. It does not merge
-// rare events.
+// drops and marks.
 func mergeEvents(a, b *result.LinkEvent) bool {
 	if a.Kind != b.Kind || a.Kind == result.Drop || a.Kind == result.Marked {
 		return false

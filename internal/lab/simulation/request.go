@@ -32,7 +32,7 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 		return
 	}
 	switch {
-	// The requester is pausing.
+	// The requester waits for the connection or for a response.
 	case c.TCP().State() == tcp.StateSynSent || f.asked > len(f.requests):
 	case f.asked == f.spec.App.Requests:
 		f.complete(now)

@@ -70,7 +70,7 @@ func (v *SenderStats) settle(now clock.Time) {
 	v.cwndSince = now
 }
 
-// EndWarmup resets everything except the window.
+// EndWarmup resets the statistics, but keeps the current window.
 func (v *SenderStats) EndWarmup(now clock.Time) {
 	v.settle(now)
 	v.rtt, v.cwndArea, v.cwndTime = Histogram{}, 0, 0

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// source is the sending application: it writes all data at once, at a rate, or in on-off periods.
+// source is the sending application: it writes as fast as TCP sends, at a rate, or on and off.
 type source struct {
 	flow *flow
 	size uint64
@@ -18,12 +18,12 @@ type source struct {
 	shut bool
 }
 
-// These are sizes of a source's writes.
+// These are amounts of a source's data, in bytes.
 const (
 	endless = math.MaxUint64
-	// minAhead is the minimum amount of unacknowledged data that a source keeps written, in
-	// addition to three windows. It is large enough that a sender whose window doubles never waits
-	// for its application, and small enough for a thousand flows.
+	// A source keeps three congestion windows plus minAhead in the send buffer. That is enough for
+	// a sender whose window doubles, so it never waits for its application, and little enough for a
+	// thousand flows.
 	minAhead = 64 << 10
 )
 

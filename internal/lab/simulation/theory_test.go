@@ -104,8 +104,8 @@ func sawtooth(b float64) float64 {
 }
 
 // The formula omits the round trips of recovery, in which the window is at its minimum and does not
-// grow. The error shrinks with the number of packets that the path holds: it is at most one percent
-// for 60 packets, and a third of that for 240 packets.
+// grow. The error shrinks with the number of packets that the path holds: it is at most 1.5 % for
+// 60 packets, and a third of that for 240 packets.
 func TestRenoUtilization(t *testing.T) {
 	testenv.NeedLong(t)
 	for _, c := range []struct {
@@ -189,8 +189,8 @@ func TestHostJitterDoesNotChangeBBR(t *testing.T) {
 }
 
 // Changing a delay by less than a service time does not change the shares: two Reno flows are not
-// locked in phase (Floyd and Jacobson 1992). Without jitter, the shares vary between .49 and .55,
-// each for one delay only.
+// locked in phase (Floyd and Jacobson 1992). Without jitter, the shares are between .49 and .55,
+// and differ from delay to delay.
 func TestHostJitterBreaksPhase(t *testing.T) {
 	testenv.NeedLong(t)
 	var shares []float64

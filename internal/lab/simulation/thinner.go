@@ -12,8 +12,8 @@ type thinner[T any] struct {
 	limit int
 	// merge merges the second of two neighbors into the first. It returns false to keep both.
 	merge func(a, b *T) bool
-	// same reports whether the later of two rows suffices, so that the earlier one can be dropped.
-	// It may be nil.
+	// same reports whether two neighbors count as one row, and so merge even before the list is
+	// full. It may be nil.
 	same func(a, b *T) bool
 
 	rows   []counted[T]

@@ -25,7 +25,7 @@ type family struct {
 }
 
 // The sizes keep every path at 14 hops or less. With 16 as infinity, and a cost of 1 for an
-// attached network, RIP supports no longer paths (RFC 2453 §3.2).
+// attached network, RIP cannot use longer paths (RFC 2453 §3.2).
 var families = []family{
 	{"line", 2, 15, 15, "N routers in a line", func(n int, _ uint64) graph { return line(n) }},
 	{"ring", 3, 29, 29, "N routers in a ring", func(n int, _ uint64) graph { return ring(n) }},

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// DistanceChange is a change of a router's distance to the network.
+// DistanceChange is a change of a router's distance to the lost network.
 type DistanceChange struct {
 	After  time.Duration `json:"after_ns"` // time since the network was lost
 	Router int           `json:"router"`
@@ -27,8 +27,8 @@ type Count struct {
 
 // countToInfinity runs a ring of three routers, in which each router learns the dead route from the
 // one before it. Router 0 loses the network behind it. Its update reaches router 1, but not router
-// 2. Router 2 then advertises the dead route to router 1. RFC 2453 §3.4.3: split horizon has "no
-// way of stopping" such a loop; it ends when the metric reaches infinity.
+// 2. Router 2 then advertises the dead route to router 1. RFC 2453 §3.4.4: split horizon does not
+// stop such a loop; it ends when the metric reaches infinity.
 func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	g := ring(3)
 	g.routers++
@@ -47,7 +47,7 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	if err := w.phase(&r, &event{name: "start", limit: settle, do: func() {}}); err != nil {
 		return nil, err
 	}
-	// Router 2 sends its update before the next one of router 0.
+	// The network is lost when the next update of router 2 is due before that of router 0.
 	next := func(router int) time.Duration {
 		return w.hosts[router].Stack().RIPs()[0].Info(w.Now()).NextUpdate
 	}
@@ -69,7 +69,7 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 			c.Steps = append(c.Steps, b)
 		})
 	}
-	// toRouter0 is router 0's end of that link. Its messages are lost for a short time.
+	// toRouter0 is router 0's end of that link. What router 0 sends there is lost for a short time.
 	toRouter0 := w.ends[toTwo][1]
 	toRouter0.Cut(true)
 	err = w.phase(&r, &event{

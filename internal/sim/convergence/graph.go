@@ -35,8 +35,8 @@ func grid(side int) graph {
 	return g
 }
 
-// random returns a tree in which each router is linked to an earlier one. It adds half as many
-// links between random routers.
+// random returns a tree in which each router is linked to an earlier one, plus half as many links
+// between random routers.
 func random(n int, rng *rand.Rand) graph {
 	g := graph{routers: n}
 	seen := map[[2]int]bool{}

@@ -134,8 +134,8 @@ func (w *network) setBroken(link int, broken bool) {
 	}
 }
 
-// own returns the cost of a network for the routers on it, because RFC 2453 §3.9.2 and RFC 2080
-// §2.4.2 add the cost of the receiver's link.
+// own returns the cost that routers advertise for an attached network. The receiver adds the cost
+// of its link (RFC 2453 §3.9.2, RFC 2080 §2.4.2).
 func (w *network) own() int {
 	if w.dialects[0] == rip.Course {
 		return 0

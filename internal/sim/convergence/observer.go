@@ -172,7 +172,7 @@ func (v *observer) known(link int) bool {
 	return slices.ContainsFunc(v.loops, func(c loop) bool { return c.link == link })
 }
 
-// removeEndedLoops removes the recorded loops of a network that no longer exist.
+// removeEndedLoops removes those recorded loops of a network that no longer exist.
 func (v *observer) removeEndedLoops(link int, now clock.Time) {
 	for i := 0; i < len(v.loops); i++ {
 		c := v.loops[i]

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// These are the headings of the tables' rows.
+// These are the formats of the tables' rows.
 const (
 	phaseRow = "%-19s %9s %9s %9s %9s %9s %9s %9s %6s %8s %13s\n"
 	countRow = "%9s  %6s  %8s  %3s\n"
