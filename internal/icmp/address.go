@@ -38,7 +38,7 @@ type address struct {
 	state     AddressState
 	formed    bool  // formed from a router's prefix, with a stable identifier
 	duplicate uint8 // number of identifiers of this prefix that were duplicate
-	solicited bool  // a solicitation has asked other nodes for the address
+	solicited bool  // a solicitation for the address was sent
 	nonce     []byte
 	due       clock.Time // time of the next solicitation, or end of the detection
 	preferred clock.Time // end of the preferred lifetime; Never: infinite or over
@@ -120,7 +120,7 @@ func (i *Interface) assign(now clock.Time, a *address) {
 	if !a.prefix.Addr().IsLinkLocalUnicast() {
 		return
 	}
-	i.groups.Query(now, Query{}) // routers ignored the reports that it sent without an address
+	i.groups.Query(now, Query{}) // routers ignored the reports from the unspecified address
 	if i.soliciting && i.solicit == clock.Never {
 		i.solicit = now
 	}
@@ -184,8 +184,8 @@ func (i *Interface) advanceAddresses(now clock.Time) {
 }
 
 // form adds the address of this interface in a router's prefix, or renews its lifetimes (RFC 4862
-// §5.5.3). An attacker could announce a short lifetime to remove an address. So an advertisement
-// reduces the valid lifetime below two hours only if it was already less.
+// §5.5.3). An attacker could announce a short lifetime to remove an address. So no advertisement
+// reduces the valid lifetime below two hours, or below what is left of it.
 func (i *Interface) form(now clock.Time, prefix netip.Prefix, preferred, valid time.Duration) {
 	at := slices.IndexFunc(i.addresses, func(a address) bool {
 		return a.formed && a.prefix.Masked() == prefix

@@ -20,7 +20,7 @@ const (
 	RefusedDestination
 	RefusedTarget
 	RefusedType
-	RefusedFlood // an advertisement exceeds a limit of this node, which used a part of it
+	RefusedFlood // the node used only a part of an advertisement, because of a limit
 	NumRefusals  = iota
 )
 
@@ -225,7 +225,7 @@ func (d *Discovery) check(src, dst netip.Addr) Refusal {
 	return Accepted
 }
 
-// Message returns the message. A link-layer address has 2 bytes less than a multiple of 8.
+// Message returns the message. It pads SourceLink and Nonce to whole options.
 func (d *Discovery) Message() Message {
 	m := Message{Type: d.Type}
 	switch d.Type {

@@ -50,7 +50,7 @@ func TestRFC4861_4_RealMessages(t *testing.T) {
 		d, r := icmp.ParseDiscovery(&m, src, dst, 255)
 		require.Equal(t, icmp.Accepted, r, row.packet)
 		assert.Equal(t, row.want, d)
-		// the test does not read the target's link-layer address in naPacket
+		// naPacket has the target's link-layer address, which Discovery does not contain
 		if row.packet != naPacket {
 			assert.Equal(t, m, d.Message())
 		}

@@ -8,6 +8,6 @@
 // (listener.go), which IGMP has as well. discovery.go is their codec. SelectSource and
 // SortDestinations choose addresses (selection.go).
 //
-// The package is pure. Its only state is in Bucket, the probes, Interface and Listener. It reads
+// The package is pure. Its only state is in Bucket, Ping, Trace, Interface and Listener. It reads
 // the few fields of an IP header that the rules need.
 package icmp

@@ -48,8 +48,8 @@ type Interface struct {
 	selected  netip.Addr // default router
 	hopLimit  int        // hop limit that a router announced; 0: none
 	mtu       int        // MTU that a router announced; 0: none
-	// soliciting is set while the host solicits routers. interval is the time between the last two
-	// solicitations.
+	// soliciting is set while the host solicits routers. interval is the time between the last
+	// solicitation and the next.
 	soliciting bool
 	interval   time.Duration
 	solicit    clock.Time
@@ -197,8 +197,8 @@ func (i *Interface) IsMember(group netip.Addr) bool {
 	return group.WithZone("") == allNodes || i.groups.IsMember(group)
 }
 
-// send queues a message of neighbor discovery. The queue exceeds maxOutgoing only if the owner does
-// not call Output.
+// send queues a message of neighbor discovery. The queue fills up only if the owner does not call
+// Output.
 func (i *Interface) send(d *Discovery, src, dst netip.Addr) {
 	if len(i.out) < maxOutgoing {
 		i.out = append(i.out, Outgoing{
@@ -258,8 +258,7 @@ func (i *Interface) NextChange() (Change, bool) {
 	return c, true
 }
 
-// addChange queues a change. The queue exceeds maxChanges only if the owner does not call
-// NextChange.
+// addChange queues a change. The queue fills up only if the owner does not call NextChange.
 func (i *Interface) addChange(c Change) {
 	if len(i.changes) < maxChanges {
 		i.changes = append(i.changes, c)

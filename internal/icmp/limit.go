@@ -32,7 +32,7 @@ func (l Limit) WithDefaults() Limit {
 type Bucket struct {
 	limit Limit
 	// empty is the time at which the bucket was, or would have been, empty. Tokens have accumulated
-	// since then. It is at most a burst before now.
+	// since then. It is at most the time of a burst before now.
 	empty clock.Time
 	used  bool
 }

@@ -13,7 +13,7 @@ import (
 
 // Listener reports the multicast groups of an interface to the routers of its link, as a host does:
 // with MLD version 2 (RFC 3810 §6) or IGMP version 3 (RFC 3376 §5). It requests all sources of a
-// group. It does not use the older versions if a router does.
+// group. It does not use the older versions even if a router does.
 type Listener struct {
 	rng    *rand.Rand
 	v6     bool

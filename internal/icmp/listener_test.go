@@ -23,7 +23,7 @@ var (
 
 func newListener(v6 bool) *icmp.Listener { return icmp.NewListener(rand.New(rand.NewPCG(1, 2)), v6) }
 
-// reports drains a listener until a time, in hexadecimal.
+// reports returns the reports that a listener sends within a time, in hexadecimal.
 func reports(l *icmp.Listener, now *clock.Time, src netip.Addr, d time.Duration) (list []string) {
 	end := now.Add(d)
 	for {

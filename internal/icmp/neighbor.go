@@ -18,7 +18,7 @@ const (
 	Stale     NeighborState = iota // the neighbor may be unreachable; nothing is sent to it
 	Delay                          // a packet was sent; an advertisement may confirm the neighbor
 	Probe                          // the neighbor is being solicited
-	Reachable                      // the neighbor was reachable within the reachable time
+	Reachable                      // the neighbor answered within the reachable time
 )
 
 // String returns the name of the state, as Linux prints it.

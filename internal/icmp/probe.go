@@ -39,7 +39,7 @@ type Verdict uint8
 const (
 	Replied     Verdict = iota // the destination answered
 	Expired                    // the probe's TTL expired
-	Unreachable                // a router cannot forward the probe
+	Unreachable                // a router or the destination cannot deliver the probe
 	Noted                      // a router sent information; the probe was still forwarded
 	Failed                     // this node did not send the probe
 )

@@ -18,7 +18,7 @@ import (
 
 var prefix6 = netip.MustParsePrefix("2001:db8::/64")
 
-// advertising announces prefix6 for two hours, preferred for one.
+// advertising announces prefix6 for three hours, preferred for one.
 func advertising() *icmp.Advert {
 	return &icmp.Advert{
 		HopLimit: 33, MTU: 1280, Prefixes: []icmp.PrefixInfo{
@@ -35,7 +35,7 @@ func (l *link6) hear(n *node6, a icmp.Advert) {
 	l.follow(n)
 }
 
-// in returns a node's first address in a prefix.
+// in returns a node's addresses in a prefix.
 func (n *node6) in(p netip.Prefix) (list []icmp.AddressInfo) {
 	for _, a := range n.Addresses() {
 		if p.Contains(a.Prefix.Addr()) {

@@ -4,7 +4,7 @@
 // A mapping leads from an inside address and port to a port of the outside address. A session is
 // the traffic of a mapping with one remote address and port. A NAT has no packets of its own: the
 // router asks Outbound or Inbound what to do with a packet, decides about its route, and then calls
-// Match.Apply. Output returns the packets whose senders the router sends an ICMP error.
+// Match.Apply. Output returns packets from outside to whose senders the router sends an ICMP error.
 package nat
 
 import (
@@ -92,8 +92,7 @@ var ErrConfig = errors.New("nat")
 
 const (
 	// maxUnconfirmed limits the sessions from outside that no inside host has confirmed. A new one
-	// evicts the oldest. The evicted session's packets are still translated, because packets to a
-	// port forward need no session.
+	// evicts the least recently used one, whose next packet then creates a new session.
 	maxUnconfirmed = 4096
 	// maxHeld limits the SYNs from outside that wait for the end of synWait; later ones are
 	// dropped without an ICMP error.
@@ -164,7 +163,7 @@ const (
 	// Translate means that the caller applies the Match.
 	Translate Verdict = iota
 	// Untranslated means that a packet from outside belongs to no mapping, so it is for the router
-	// itself. A packet from inside is an ICMP error about no session.
+	// itself. A packet from inside is an ICMP error or a reply that belongs to no session.
 	Untranslated
 	// Malformed means that the transport header is incomplete or invalid, or the packet is a
 	// fragment.
@@ -174,7 +173,7 @@ const (
 	Unsupported
 	// Filtered means that the filter does not accept the packet's source.
 	Filtered
-	// Full means that the table is full, or all ports are in use.
+	// Full means that the table is full, or no free port was found.
 	Full
 	// HostFull means that the inside host has its maximum number of sessions.
 	HostFull

@@ -31,8 +31,8 @@ const (
 )
 
 // Probe finds out how the NATs between its two sockets and a Reflector behave (RFC 5780 §4). The
-// sockets must not have been used before. There are two, because packets that a filter accepts may
-// change the mapping of later packets to their senders.
+// sockets must not have been used before. There are two, because an answer that a filter accepts
+// creates a session, and later packets to the answer's sender would use that session's mapping.
 type Probe struct {
 	server netip.AddrPort
 	rng    *rand.Rand
@@ -144,7 +144,7 @@ func (p *Probe) Input(b []byte) {
 		}
 		p.begin(stepFilterBoth)
 	case stepFilterBoth:
-		p.begin(stepMapping) // the mapping is endpoint-independent
+		p.begin(stepMapping) // the filter is endpoint-independent
 	case stepFilterPort:
 		p.found.Filtering = AddressDependent
 		p.begin(stepMapping)

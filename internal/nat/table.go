@@ -229,7 +229,7 @@ func (n *NAT) Deadline() clock.Time {
 	return t
 }
 
-// Advance removes the sessions that have timed out at now.
+// Advance removes the sessions that have timed out at now, and refuses the held SYNs that are due.
 func (n *NAT) Advance(now clock.Time) {
 	for c := range n.queues {
 		q := &n.queues[c]

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// These are offsets in headers (RFC 791 §3.1, RFC 9293 §3.1, RFC 768).
+// These are offsets in headers, and lengths of headers (RFC 791 §3.1, RFC 9293 §3.1, RFC 768).
 const (
 	headerLen   = 20
 	fragmentAt  = 6

@@ -30,7 +30,7 @@ var near6 = []netip.Addr{
 	addr("::1"),
 }
 
-// fixed6 is like fixed, for IPv6: it also makes a chain of extension headers.
+// fixed6 is like fixSome, for IPv6: it also makes a chain of extension headers.
 func fixed6(b []byte, how byte) []byte {
 	if how&1 == 0 || len(b) < ip.HeaderLen6 {
 		return b

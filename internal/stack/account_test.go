@@ -163,9 +163,9 @@ func fixPayload(p []byte, src, dst netip.Addr, protocol uint8) {
 	}
 }
 
-// TestEveryPacketIsCounted sends random packets of both families, most of them half correct,
-// and mutations of correct ones. It checks that each packet is counted exactly once, and that the
-// stack's memory stops growing after a while.
+// TestEveryPacketIsCounted sends random packets of both families, many with corrected lengths and
+// checksums, and mutations of correct ones. It checks that each packet is counted exactly once, and
+// that the stack's memory stops growing after a while.
 func TestEveryPacketIsCounted(t *testing.T) {
 	for _, dialect := range []rip.Dialect{rip.Course, rip.RIPv2} {
 		everyPacket(t, fuzzRouter(t, dialect))

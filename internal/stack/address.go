@@ -179,7 +179,7 @@ func (ifs *Interfaces) IsBroadcast(dst netip.Addr) bool {
 	return a == limited || dst.Is4() && ifs.isAnyBroadcast(a)
 }
 
-// isNetwork reports whether a prefix belongs to an interface. RIP does not learn such prefixes.
+// isNetwork reports whether a prefix is the network of an interface.
 func (ifs *Interfaces) isNetwork(p netip.Prefix) bool {
 	return slices.ContainsFunc(ifs.list, func(f iface) bool {
 		return slices.Contains(f.networks, p)
@@ -227,8 +227,8 @@ func (ifs *Interfaces) isAnyBroadcast(a v4) bool {
 	return false
 }
 
-// isOwn reports whether an address is one of the node's own, including 127/8. Packets from links
-// that use 127/8 do not get here, because screen drops them.
+// isOwn reports whether an address is one of the node's own, including 127/8. Packets that arrive
+// from a link with an address of 127/8 do not get here, because screen drops them.
 func (ifs *Interfaces) isOwn(a netip.Addr) bool {
 	_, self := ifs.self(a)
 	return self
@@ -246,9 +246,9 @@ func (ifs *Interfaces) ours(a netip.Addr) error {
 	return fmt.Errorf("%v: %w", a, ErrNotOurs)
 }
 
-// onLink returns the interface whose network contains an address. If there are several, it returns
-// the one with the longest prefix. A point-to-point link has a network of one address, and its
-// neighbor is the other end.
+// onLink returns the interface over which an address is reached directly: the address's zone, or
+// the interface with this neighbor (for example, the other end of a point-to-point link), or the
+// one whose network contains the address. If there are several networks, the longest prefix wins.
 func (ifs *Interfaces) onLink(a netip.Addr) (int, bool) {
 	if a.Zone() != "" {
 		return ifs.zone(a)

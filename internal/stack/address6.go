@@ -37,9 +37,9 @@ func (ifs *Interfaces) isAnycast(a netip.Addr) bool {
 	return false
 }
 
-// Source returns the source address for packets to dst over interface i (RFC 6724 §5). If the node
-// has no address of the family, it returns the unspecified address. An interface without a global
-// address uses another interface's.
+// Source returns the source address for packets to dst over interface i (RFC 6724 §5). If there is
+// none, it returns an unspecified or invalid address. Only a global IPv6 destination may get the
+// address of another interface.
 func (ifs *Interfaces) Source(i int, dst netip.Addr) netip.Addr {
 	f := &ifs.list[i]
 	if !dst.Is6() {

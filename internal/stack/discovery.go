@@ -58,7 +58,7 @@ type discoverer struct {
 	until clock.Time // before this time, further packets to hop need no report
 }
 
-// These are the lifetimes of prefixes that the node announces (RFC 4861 §6.2.1).
+// The lifetimes are those of prefixes that the node announces (RFC 4861 §6.2.1).
 const (
 	validLifetime     = 30 * 24 * time.Hour
 	preferredLifetime = 7 * 24 * time.Hour
@@ -367,7 +367,7 @@ func (e *AddressEvent) Verb() string {
 	return "added"
 }
 
-// applyChanges makes the changes that discovery has found. It makes them as a reload does.
+// applyChanges makes the changes that discovery has found. It makes them as Reconfigure does.
 func (dv *discoverers) applyChanges(now clock.Time, d *discoverer) {
 	changed, before := false, d.router.Via
 	via := before
@@ -464,8 +464,8 @@ func (dv *discoverers) setUp(now clock.Time, i int, up bool) {
 	}
 }
 
-// sent reports the next hops of packets to discovery, which probes them if nothing else shows that
-// they are reachable (RFC 4861 §7.3). Discovery's own messages do not count.
+// sent tells discovery the next hops of the packets in b. Discovery probes them if nothing else
+// shows that they are reachable (RFC 4861 §7.3). Discovery's own messages do not count.
 func (dv *discoverers) sent(now clock.Time, b *buffer.Batch) {
 	for k := range b.Trains() {
 		t := &b.Trains()[k]

@@ -33,7 +33,7 @@ func advertised(name string, prefixes ...string) stack.Interface {
 	return f
 }
 
-// settled runs a world until both ends have finished their startup.
+// settled is a time after which both ends have finished their startup.
 const settled = 10 * time.Second
 
 // hostWithRouter is a network of a host that configures itself, the host's router, and a node

@@ -14,7 +14,7 @@ type flow struct {
 	in    int
 	ours  bool // the packets are for this node, between addresses that can have a connection
 	lossy bool // the packets are forwarded, with a loss draw for each
-	// mtu is the outgoing interface's MTU. It is zero for packets to this node, and if unset.
+	// mtu is the outgoing interface's MTU; 0: the packets are not forwarded by this decision.
 	mtu int
 	out int
 	hop netip.Addr
@@ -71,8 +71,8 @@ func (f *flows) of(b []byte) *flow {
 }
 
 // forwardCached forwards a packet by the cached decision of its flow, and returns the flow. done is
-// false if the packet needs full processing: it is for this node, has options that every router
-// reads or an error, or its TTL expires.
+// false if the packet needs full processing, for example because no decision is cached, it has
+// options that every router reads, or its TTL expires.
 func (fw *forwarder) forwardCached(now clock.Time, i int, b []byte) (f *flow, done bool) {
 	f = fw.routing.flows.of(b)
 	if f == nil || f.in != i || len(b) > f.mtu || !ip.IsPlain(b) ||

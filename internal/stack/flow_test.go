@@ -252,7 +252,7 @@ func BenchmarkForward(b *testing.B) {
 }
 
 // BenchmarkForwardAnywhere is like BenchmarkForward, for packets without common destinations: each
-// goes to another one of 100,000 networks.
+// goes to a different one of 100,000 networks.
 func BenchmarkForwardAnywhere(b *testing.B) {
 	const networks, packets = 100_000, 44
 	r := newRelay(b, false)

@@ -42,8 +42,8 @@ type run struct {
 // forward forwards a packet whose destination is not this node (RFC 1812 §5.2.1).
 func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []byte) {
 	if !fw.ifs.router || h.Is6() && h.Dst.IsLinkLocalUnicast() {
-		// A host discards the packet silently (RFC 1122 §3.2.1.3), and so does a router if an
-		// address is link-local (RFC 4291 §2.5.6).
+		// A host discards the packet silently (RFC 1122 §3.2.1.3), and so does a router if the
+		// destination is link-local (RFC 4291 §2.5.6).
 		fw.ifs.dropOne(now, i, Inbound, ip.DropNotForUs, b)
 		return
 	}
@@ -246,9 +246,9 @@ func (fw *forwarder) fragment(now clock.Time, room []int, b *buffer.Batch, r *ru
 	return true
 }
 
-// directedBroadcast handles a broadcast for another link of this router than the one on which it
-// arrived. It delivers the packet to this node, and forwards it to that link if that is enabled
-// (RFC 1812 §5.2.3, RFC 2644 §2).
+// directedBroadcast handles a packet to the broadcast address of another link of this router. It
+// delivers the packet to this node, and forwards it to that link if the knob is on (RFC 1812
+// §5.2.3, RFC 2644 §2).
 func (fw *forwarder) directedBroadcast(now clock.Time, i, out int, h *ip.Header, b []byte) {
 	if fw.knobs.IP.DirectedBroadcast && h.TTL > 1 && fw.ifs.list[out].up &&
 		len(b) <= fw.ifs.list[out].MTU {

@@ -11,7 +11,7 @@ import (
 // datagram as if it had arrived in one packet (RFC 1122 §3.3.2).
 func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 	l.flushTrain(now)
-	l.in.checked = false // the link has verified packets and not datagrams
+	l.in.checked = false // the link has verified fragments, and not the datagram's checksum
 	in := &l.ifs.list[i].rx
 	whole, reason := l.fragments.Input(now, i, h, b)
 	if reason != ip.DropExtension { // this reason does not imply that b is a fragment
@@ -69,8 +69,8 @@ func (tx *sender) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *
 		mtu = min(mtu, p.mtu)
 	}
 	if !f.Reset(p.data, mtu, p.at) {
-		// No valid datagram has such a fragment, because the offsets of its pieces would overflow.
-		// An IPv6 packet has no Fragment header if the MTU has just shrunk.
+		// The offsets of an IPv4 fragment's pieces would overflow, which no valid datagram causes.
+		// Or an IPv6 packet has no Fragment header, because the MTU has just shrunk.
 		reason := ip.DropFragmentTooLong
 		if p.data[0]>>4 == 6 {
 			reason = ip.DropTooBig

@@ -137,8 +137,8 @@ func TestFragmentsAreCounted(t *testing.T) {
 	assert.Equal(t, "7 of 1, 7 packets", of(c.Interfaces().Infos()[0].In))
 }
 
-// RFC 1122 §3.2.2.6: a node answers an echo request of any length that it can reassemble with the
-// whole data.
+// RFC 1122 §3.2.2.6: an echo reply has all of the request's data, even if the request was
+// reassembled.
 func TestRFC1122_3_2_2_6_LongEchoes(t *testing.T) {
 	w, a, _, _ := narrowLine(t, 576)
 	p := newPinger(t, a)
@@ -154,8 +154,8 @@ func TestRFC1122_3_2_2_6_LongEchoes(t *testing.T) {
 	assert.ErrorIs(t, p.send(w.now, "10.0.0.1", 9, 65508, 0), stack.ErrTooBig)
 }
 
-// RFC 1191 §4: a router reports a packet that must not be fragmented with the next link's MTU, and
-// the socket that sent the packet gets the error.
+// RFC 1191 §4: a router's error about a packet that must not be fragmented has the next link's MTU,
+// and the socket that sent the packet gets the error.
 func TestRFC1191_4_DontFragment(t *testing.T) {
 	w, a, b, c := narrowLine(t, 576)
 	server := bindUDP(t, c, "0.0.0.0:53")

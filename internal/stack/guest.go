@@ -12,10 +12,10 @@ import (
 )
 
 // SetGuest shares the node's addresses with another host, the guest: the kernel whose programs run
-// as this host. The guest gets the packets to the node's addresses that none of the node's own
-// connections, listeners and sockets receives: TCP, UDP, echo replies and ICMP errors. The function
-// gets each packet, which is valid until the next Output. Its argument checked says that the
-// transport checksum is correct. A nil function ends the sharing.
+// as this host. The guest gets the TCP and UDP packets to the node's addresses that none of the
+// node's own connections, listeners and sockets receives, and a copy of each echo reply and ICMP
+// error. SetGuest makes the stack call deliver with each of them. The packet is valid until the
+// next Output; checked says that its transport checksum is correct. A nil deliver ends the sharing.
 func (s *Stack) SetGuest(deliver func(checked bool, packet []byte)) { s.local.guest = deliver }
 
 // InputGuest sends packets of the guest. Their sources must be addresses of this node. It borrows
@@ -34,7 +34,7 @@ func (s *Stack) InputGuest(now clock.Time, checked bool, packets [][]byte) {
 func (fw *forwarder) sendForGuest(now clock.Time, b []byte) {
 	h, _, reason := ip.ParseHeader(b)
 	if reason != ip.DropNone || !fw.ifs.isOwn(h.Src) || isSpecial(h.Dst) {
-		return // the error is about a packet of the guest, which no interface has counted
+		return // drops the packet uncounted, because no interface has received it
 	}
 	b = b[:h.TotalLen]
 	from, _ := fw.ifs.self(h.Src)
@@ -86,8 +86,8 @@ func (l *local) forGuest(now clock.Time, i int, h *ip.Header, b, payload []byte)
 	return taken
 }
 
-// passToGuest passes a packet to the guest. It copies packets in memory that the stack reuses
-// before Output.
+// passToGuest passes a packet to the guest. It copies a packet if the stack reuses the packet's
+// memory before Output.
 func (l *local) passToGuest(now clock.Time, h *ip.Header, b []byte) {
 	l.flushTrain(now) // keeps the order of packets
 	if h.FragmentHeader || l.in.self {

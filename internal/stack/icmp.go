@@ -78,9 +78,9 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 	return ip.DropNone
 }
 
-// reply answers the query b with m, unless the node does not answer queries to that destination.
-// The reply's source is the request's destination (RFC 1122 §3.2.2.6), and its type of service is
-// that of the request (RFC 1812 §4.3.2.5).
+// reply answers the query b with m, if the node answers queries to that destination. The reply's
+// source is the request's destination (RFC 1122 §3.2.2.6), and its type of service is that of the
+// request (RFC 1812 §4.3.2.5).
 func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, b []byte) {
 	r := ip.Header{
 		Protocol: icmpOf(h.Dst), TOS: h.TOS, Src: h.Dst, Dst: h.Src,
@@ -275,8 +275,8 @@ func (ih *icmpHost) udpError(now clock.Time, q icmp.Quote, rest []byte, m *icmp.
 // readOptions handles the options of a packet that is delivered or forwarded. It returns false if
 // the packet is dropped because of them. Source routes are dropped with an ICMP error, as RFC 7126
 // §4.3.5 and §4.4.5 advise. RFC 1812 §5.3.13.4 would forward them. Security options, router alerts
-// and unknown options are ignored. RFC 7126 §4.5.5 and §4.7.5 advise to drop record route and
-// timestamp as well, to protect operated networks; this stack supports them because they help to
+// and unknown options are ignored. RFC 7126 §4.5.5 and §4.7.5 advise dropping record route and
+// timestamp as well, to protect production networks; this stack supports them because they help to
 // understand a network.
 func (ih *icmpHost) readOptions(now clock.Time, i int, h *ip.Header, b []byte) bool {
 	if h.Is6() {

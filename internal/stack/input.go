@@ -18,9 +18,9 @@ type incoming struct {
 
 // Input receives packets of one interface. checked says that their transport checksums are correct.
 // Input borrows the packets until Output is drained, and modifies those that it forwards. A packet
-// is dropped if its link then has no room. passed reports that all packets were forwarded by cached
-// decisions, and that Output has nothing else to send. In that case no deadline has changed, and no
-// user need be woken.
+// is dropped if its outgoing link has no room when Output is drained. passed reports that all
+// packets were forwarded by cached decisions, and that Output has nothing else to send. In that
+// case no deadline has changed, and no user need be woken.
 func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte) (passed bool) {
 	s.out.memory.reuse()
 	s.in.checked, passed = checked, len(s.fwd.queue) == 0

@@ -30,15 +30,15 @@ type Interface struct {
 	DefaultMSS bool
 	// Discovery runs neighbor discovery on the link. Nil: its neighbors are configured.
 	Discovery *Discovery
-	// Neighbors are the nodes on the link; nil: unknown. If a neighbor has an IPv6 address but no
-	// link-local one, the node adds that one, as it does for its own addresses.
+	// Neighbors are the nodes on the link; nil: unknown. If none of them is link-local, the node
+	// derives a link-local address from each IPv6 one, as it does for its own addresses.
 	Neighbors []netip.Addr
 	// NAT translates the packets that the router forwards over the interface. The interface's
 	// address is the outside address. The stack ignores the NAT's Addr, Own and Rand. Nil: no NAT.
 	NAT *nat.Config
 
-	// These are results of discovery: on-link prefixes in which the node has no address, and
-	// addresses that are used only if no other fits.
+	// These are results of discovery: on-link prefixes from routers, and addresses that are used
+	// only if no other fits.
 	onLink     []netip.Prefix
 	deprecated []netip.Addr
 	hopLimit   uint8 // hop limit of IPv6 packets, from a router; 0: defaultTTL
@@ -92,9 +92,10 @@ type iface struct {
 type counters struct {
 	packets, bytes uint64
 	// fragments counts received fragments for this node, or sent fragments; fragmented counts the
-	// packets that were sent as fragments.
+	// packets that were reassembled, or sent as fragments.
 	fragments, fragmented uint64
-	// Every received packet is counted once: as delivered to a protocol, as forwarded, or in drops.
+	// Every received packet is counted once, as delivered to a protocol, as forwarded, or in drops.
+	// A delivered packet and its fragments count as one.
 	delivered, forwarded uint64
 	drops                ip.Drops
 }
@@ -179,7 +180,7 @@ func (c *Interface) zoned(a netip.Addr) netip.Addr {
 	return a
 }
 
-// configure computes the state that packet processing needs from the configuration.
+// configure computes, from the configuration, the state that packet processing needs.
 func (f *iface) configure(c Interface) {
 	f.Interface = c
 	f.addr, f.ipv4, f.link = netip.IPv4Unspecified(), network{}, netip.Addr{}

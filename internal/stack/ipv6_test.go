@@ -189,7 +189,7 @@ func TestForwardingExtensionHeaders(t *testing.T) {
 	for _, next := range []uint8{ip.NextDestination, ip.NextRouting, ip.NextFragment} {
 		p := packet6("2001:db8::1", "2001:db8:1::2",
 			ip.Header{Next: next, Options: []byte{17, 0, 0xc2, 4, 0, 0, 0, 0}}, nil)
-		for range 2 { // first by the whole path, and then by the cached decision
+		for range 2 { // first by full processing, and then by the cached decision
 			q := append([]byte(nil), p...)
 			require.Equal(t, [][]byte{q}, ask(w, 1, 0, q))
 			assert.Equal(t, p[7]-1, q[7], "the hop limit")
@@ -221,8 +221,8 @@ func TestEchoToAnIPv6Group(t *testing.T) {
 	}
 }
 
-// A router uses a neighbor by its link-local address, which follows from the configured one. Other
-// addresses on the link do not exist.
+// A router reaches a neighbor at its link-local address, which follows from the configured one.
+// Other addresses on the link do not exist.
 func TestIPv6NeighborsOfALink(t *testing.T) {
 	w := newWorld(t)
 	f := face6("if0", "2001:db8::1/64")

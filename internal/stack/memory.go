@@ -4,7 +4,7 @@ import "math/bits"
 
 // memory is a pool for the node's own packets. take returns memory for a packet that is queued.
 // give returns the memory to the pool when the packet is in a batch. reuse makes it available after
-// the batch was sent, when the owner calls any method of the stack except Output.
+// the batch was sent: Input, Advance and Datagrams.Send call it.
 type memory struct {
 	free  [memoryClasses][][]byte // free memory in pieces of 64 bytes, of 128 bytes and so on
 	bytes int                     // number of bytes in free

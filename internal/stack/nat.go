@@ -137,8 +137,8 @@ func (fw *forwarder) translate(now clock.Time, i int, f *flow, h *ip.Header, b [
 	return true
 }
 
-// forwardInward forwards a packet to the inside host of a match. It translates the packet when it
-// sends it, so that an ICMP error quotes the packet as its sender has sent it.
+// forwardInward forwards a packet to the inside host of a match. The translation follows later, so
+// that an ICMP error quotes the packet as its sender has sent it.
 func (fw *forwarder) forwardInward(
 	now clock.Time, i int, f *flow, h *ip.Header, b []byte, m nat.Match,
 ) {
@@ -176,8 +176,8 @@ func (fw *forwarder) hairpin(now clock.Time, i int, n *nat.NAT, h *ip.Header, b 
 	return true
 }
 
-// passes reports whether NATs let a packet pass from interface i to out. A packet from outside must
-// be translated. A fragment is reassembled first.
+// passes reports whether NATs let a packet pass from interface i to out. A packet from outside
+// passes only if it has a translation. A fragment to the outside is reassembled first.
 func (fw *forwarder) passes(now clock.Time, i, out int, h *ip.Header, b []byte) bool {
 	if h.Is6() || i == out {
 		return true
@@ -208,7 +208,8 @@ func (fw *forwarder) handleReassembled(now clock.Time, i int, h *ip.Header, b []
 }
 
 // rewrite translates a packet that passes from interface i to out and has a route. If it returns
-// false, it has dropped the packet and sent an ICMP error to its sender (RFC 5508 §6).
+// false, it has dropped the packet. It sends an ICMP error to the sender unless the packet is
+// malformed or an ICMP message without a session (RFC 5508 §6).
 func (fw *forwarder) rewrite(now clock.Time, i, out int, h *ip.Header, b []byte) bool {
 	t := &fw.ifs.translators
 	if t.matched {
@@ -231,8 +232,8 @@ func (fw *forwarder) rewrite(now clock.Time, i, out int, h *ip.Header, b []byte)
 	return true
 }
 
-// renumber gives a packet that may be fragmented an identification of the outside address, because
-// several inside hosts may use the same identification (RFC 6864 §5.3.1).
+// renumber replaces the identification of a packet without DF by one that is unique for the outside
+// address. Several inside hosts may use the same identification (RFC 6864 §5.3.1).
 func (fw *forwarder) renumber(b []byte) {
 	const idAt, sumAt, flagsAt, dontFragment = 4, 10, 6, 0x40
 	if b[flagsAt]&dontFragment != 0 {
@@ -246,8 +247,8 @@ func (fw *forwarder) renumber(b []byte) {
 	binary.BigEndian.PutUint16(b[idAt:], id)
 }
 
-// translated returns the NAT of the decision about a packet from interface i to out, and whether
-// the packet goes inward. cached is false if later packets need the whole path.
+// translated returns the NAT to cache in the decision about a packet from interface i to out, and
+// whether the packet goes inward. cached is false if later packets need full processing.
 func (fw *forwarder) translated(i, out int) (n *nat.NAT, inward, cached bool) {
 	from, to, t := fw.ifs.list[i].nat, fw.ifs.list[out].nat, &fw.ifs.translators
 	switch {

@@ -54,7 +54,7 @@ func TestDatagramsPassANAT(t *testing.T) {
 	w, a, b, r, c := natNetwork(t, nat.Config{})
 	server := bindUDP(t, c, "0.0.0.0:53")
 	ua, ub := bindUDP(t, a, "0.0.0.0:5000"), bindUDP(t, b, "0.0.0.0:5000")
-	for range 3 { // the first takes the whole path, and the others use their flow's decision
+	for range 3 { // the first needs full processing, and the others use their flow's decision
 		send(t, w, a, ua, "10.1.0.2:53", "a")
 		assert.Equal(t, "10.1.0.1:5000 a", read(server))
 		send(t, w, c, server, "10.1.0.1:5000", "to a")

@@ -63,7 +63,7 @@ func (ps *pathMTUs) get(now clock.Time, dst netip.Addr, otherwise int) int {
 	return p.mtu
 }
 
-// label returns the flow label of the node's packets between two addresses (RFC 6437 §3).
+// label returns the flow label of the node's packets between two addresses and ports (RFC 6437 §3).
 func (tx *sender) label(src, dst netip.Addr, from, to uint16, protocol uint8) uint32 {
 	return tx.labels.Of(netip.AddrPortFrom(src, from), netip.AddrPortFrom(dst, to), protocol)
 }

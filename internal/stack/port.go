@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// engine is a protocol over UDP with a port of its own. It has the four methods of an engine, with
-// the addresses of its peers.
+// engine is a protocol over UDP with a port of its own. Its methods are those of the other engines,
+// but Input and output also pass the peer's address.
 type engine interface {
 	Input(now clock.Time, from netip.AddrPort, payload []byte)
 	// output returns the next datagram, which is valid until the next call. A zero address means

@@ -34,7 +34,7 @@ type Probers struct {
 // maxProbers is the largest number of pings and traceroutes at a time.
 const maxProbers = 64
 
-// ErrTooMany is returned if maxProbers are running.
+// ErrTooMany means that the maximum number of probers, raw sockets or ports is in use.
 var ErrTooMany = errors.New("too many are running")
 
 // Start runs a prober until Stop.

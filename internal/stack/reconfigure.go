@@ -11,8 +11,8 @@ import (
 // number is only used again if the interface comes back. If the list is invalid, Reconfigure returns an
 // error and changes nothing.
 //
-// Reconfigure updates the routes. Packets queued for a deleted interface are dropped, as for one that is
-// down. The caller first ends the connections of deleted addresses, and then calls RIP.Restart.
+// Packets queued for deleted interfaces are dropped. The caller ends the connections of deleted
+// addresses before, and calls RIP.Restart after.
 func (s *Stack) Reconfigure(now clock.Time, list []Interface) error {
 	list = slices.Clone(list)
 	if err := s.ifs.checkInterfaces(list); err != nil {

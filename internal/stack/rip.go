@@ -163,7 +163,7 @@ func (rp *RIP) config() rip.Config {
 func (rp *RIP) Watch(f func(rip.Change)) { rp.watch = f }
 
 // originate makes RIP announce or withdraw a configured prefix. A prefix with a static route is
-// announced while that route exists, an interface's network while the interface is up, and any
+// announced while that route is usable, an interface's network while the interface is up, and any
 // other prefix always.
 func (rp *RIP) originate(now clock.Time, r ip.Route, up bool) {
 	if rp.speaker == nil || !rp.handles(r.Prefix.Addr()) || rp.ifs.isNetwork(r.Prefix) {

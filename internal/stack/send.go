@@ -27,13 +27,13 @@ type packet struct {
 	data    []byte
 	mtu     int  // MTU of the path, if it is less than the link's
 	at      int  // number of payload bytes that were sent in fragments
-	last    bool // the packet was sent before the interface went down
+	last    bool // the packet is sent even if the interface is down
 	shared  bool // other packets use the data, too
 	checked bool // the transport checksum is known to be correct
 }
 
-// maxQueuedBytes limits what the stack itself queues: echo replies, ICMP errors, RIP messages, test
-// packets. TCP's data stays in the send buffers.
+// maxQueuedBytes limits what the stack itself queues, for example UDP datagrams, echo replies, ICMP
+// errors and RIP messages. TCP's data stays in the send buffers.
 const maxQueuedBytes = 1 << 20
 
 // sender queues the node's own packets until links accept them, and renders TCP's trains.
@@ -147,7 +147,7 @@ func (tx *sender) queueLocal(now clock.Time, i int, b []byte) error {
 	return nil
 }
 
-// enqueue queues a packet for its next hop. A broadcast or multicast packet is copied for each
+// enqueue queues a packet for its next hop. A broadcast or multicast packet is queued once for each
 // neighbor on the link if the neighbors are known. Otherwise one packet is sent, and the link
 // delivers it to all.
 func (tx *sender) enqueue(now clock.Time, p packet) {
@@ -159,7 +159,7 @@ func (tx *sender) enqueue(now clock.Time, p packet) {
 	six := p.hop.Is6()
 	for _, node := range nodes {
 		if node.Is6() != six || six && !node.IsLinkLocalUnicast() {
-			continue // each node needs its own copy
+			continue // an IPv6 neighbor gets one copy, at its link-local address
 		}
 		if tx.bytes+len(p.data) > maxQueuedBytes {
 			tx.ifs.dropOne(now, p.iface, Outbound, ip.DropQueueFull, p.data)

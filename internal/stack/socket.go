@@ -122,8 +122,8 @@ func (ss *Sockets) add(s *Socket) int {
 	return id
 }
 
-// Infos returns all sockets by number, and after them the connections in SYN-RECEIVED, which have
-// no number. If info is set, connections include their TCP state.
+// Infos returns all sockets in the order of their numbers, and after them the connections in
+// SYN-RECEIVED, which have no number. If info is set, connections include their TCP state.
 func (ss *Sockets) Infos(info bool, now clock.Time) []control.Socket {
 	ss.expire(now)
 	list := []control.Socket{}

@@ -41,7 +41,7 @@ import (
 const DefaultMTU = 1400
 
 // These are initial TTLs. RFC 1122 §3.2.1.7 requires them to be configurable and larger than the
-// diameter of the network. Test packets and RIP use 16, as the courses do.
+// diameter of the network. Test packets and the course's RIP use 16, as the courses do.
 const (
 	defaultTTL = 64
 	courseTTL  = 16
@@ -77,8 +77,7 @@ type Config struct {
 	TimeOfDay time.Duration
 	// FirstSocket is the lowest socket number.
 	FirstSocket int
-	// Rand chooses the packets that lossyforward drops, and the ports of UDP. If it is nil, the
-	// seed is fixed.
+	// Rand is the source of random numbers for everything but TCP. If it is nil, the seed is fixed.
 	Rand *rand.Rand
 }
 
@@ -104,7 +103,7 @@ type Stack struct {
 	knobs     Knobs
 }
 
-// New returns a stack whose interfaces are all up. RIP starts with the first Output.
+// New returns a stack whose interfaces are all up. The first Output returns RIP's first messages.
 func New(now clock.Time, cfg Config) (*Stack, error) {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.New(rand.NewPCG(1, 1))
@@ -224,8 +223,8 @@ func (s *Stack) Ports() *Ports { return &s.ports }
 // SetTap calls tap with every packet from now on. A nil tap ends this.
 func (s *Stack) SetTap(tap Tap) { s.ifs.tap = tap }
 
-// FromSelf reports, during a call of the tap, whether the packet comes from the node itself. The
-// interface is then the one that has the address.
+// FromSelf reports, during a call of the tap, whether the packet is one that the node receives from
+// itself. The tap's interface is then the one with the packet's destination address.
 func (s *Stack) FromSelf() bool { return s.in.self }
 
 // Deadline returns when Advance is due next, or clock.Never.
@@ -281,8 +280,8 @@ func (s *Stack) Events() []Event {
 // Fragments returns the state and counters of reassembly.
 func (s *Stack) Fragments() ip.ReassemblyInfo { return s.local.fragments.Info() }
 
-// SendTest sends a packet of the given protocol with text as its payload, which is how the courses
-// test a network. It returns the packet's size in bytes.
+// SendTest sends a packet of the given protocol with text as its payload, as the courses do to test
+// a network. It returns the packet's size in bytes.
 func (s *Stack) SendTest(now clock.Time, dst netip.Addr, protocol uint8, text []byte) (int, error) {
 	h := ip.Header{Protocol: protocol, TTL: courseTTL, Dst: dst}
 	return ip.HeaderLen + len(text), s.out.send(now, h, text)
@@ -333,9 +332,9 @@ func (s *Stack) receiveFromSelf(now clock.Time) {
 	s.local.flushTrain(now)
 }
 
-// Arrival returns what TCP will do with n bytes of payload at seq, during the call of the tap with
-// this payload. The segments of the current train come before the payload, and have not reached TCP
-// yet.
+// Arrival returns what TCP will do with n bytes of payload at seq. Call it only in the tap, while
+// the tap has this payload. The segments of the current train come before the payload, and have not
+// reached TCP yet.
 func (s *Stack) Arrival(c *tcp.Conn, seq uint32, n int) tcp.Arrival {
 	t := &s.local.gathering
 	if s.local.gathered && n > 0 && t.Tuple == c.Tuple() && seq == t.Seq+uint32(t.Len) {

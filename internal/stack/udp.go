@@ -70,9 +70,9 @@ func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 	return ip.DropUDPPort
 }
 
-// Refuse sends an ICMP port unreachable for a datagram of that length from remote to local (RFC
-// 1122 §4.1.3.1). The datagram is not available: the error quotes its headers (RFC 792), whose
-// ports identify the socket.
+// Refuse sends an ICMP port unreachable for a datagram from remote to local with length bytes of
+// payload (RFC 1122 §4.1.3.1). The datagram itself is not available, so the error quotes rebuilt
+// headers (RFC 792), whose ports identify the socket.
 func (ds *Datagrams) Refuse(now clock.Time, local, remote netip.AddrPort, length int) {
 	if local.Addr().IsUnspecified() {
 		source, err := ds.routing.sourceTo(remote.Addr())
@@ -250,8 +250,8 @@ func (ds *Datagrams) Leave(u *udp.Socket, i int, group netip.Addr) error {
 	return u.Leave(i, group)
 }
 
-// link returns the interface for a multicast or broadcast destination. many is false if it is one
-// host.
+// link returns the interface for a multicast or broadcast destination. many is false if the
+// destination is one host.
 func (ds *Datagrams) link(u *udp.Socket, dst netip.Addr) (i int, many bool, err error) {
 	if !isGroup(dst) {
 		if !ds.ifs.IsBroadcast(dst) {

@@ -131,7 +131,7 @@ func (w *world) carry(to end, data []byte, size int) {
 	})
 }
 
-// step runs the next event. It returns false if no event is due until then.
+// step runs the next event. It returns false if no event is due by the given time.
 func (w *world) step(until clock.Time) bool {
 	for i := range w.stacks {
 		w.drain(i)
