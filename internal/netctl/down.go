@@ -114,7 +114,7 @@ func (n *Network) downParts(ctx context.Context, done *Ending) (release func(), 
 	return release, errors.Join(err, n.save(next))
 }
 
-// clear removes all files from the network's directory except but.
+// clear removes all files from the network's directory, except those in but.
 func (n *Network) clear(but []string) error {
 	list, err := os.ReadDir(n.dir)
 	if err != nil {

@@ -37,7 +37,7 @@ func (s *State) Holders(ctx context.Context) map[string]Holder {
 	return held
 }
 
-// ports lists the UDP ports of a node's interfaces and the ports of its port forwards.
+// ports lists the UDP ports of a node's interfaces and the ports that it publishes.
 func (p process) ports(ctx context.Context) (list []string) {
 	c, ctx, done := p.client(ctx, askTime)
 	defer done()

@@ -11,7 +11,7 @@ import (
 // tryLock does nothing: this system has no locks that a child process inherits.
 func tryLock(*os.File) bool { return true }
 
-// locks is false: only its socket shows whether a node is running.
+// locks is false: only a node's socket shows whether the node is running.
 const locks = false
 
 func detach(*exec.Cmd) {}

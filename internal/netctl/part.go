@@ -119,8 +119,8 @@ func (n *Network) connections() (list []*connection) {
 	return list
 }
 
-// join prepares the other machines of a plan. It also stops nodes that apply moves away from a
-// machine. If a machine of the plan fails, nothing has changed.
+// join prepares the other machines of a plan, and calls leave for those of the record. If a machine
+// of the plan fails, nothing has changed.
 func (n *Network) join(ctx context.Context, p Plan, apply, fresh bool) error {
 	before := n.connections()
 	n.Machines = n.nextMachines(p, apply)
@@ -158,7 +158,8 @@ func (n *Network) join(ctx context.Context, p Plan, apply, fresh bool) error {
 	return each(before, func(c *connection) error { return n.leave(ctx, c) })
 }
 
-// leave stops the nodes that are no longer on a machine.
+// leave stops all nodes on a machine that has left the network. On any other machine, it ends the
+// forwarding to the nodes that are no longer there.
 func (n *Network) leave(ctx context.Context, old *connection) error {
 	i := slices.IndexFunc(n.Machines, func(m Machine) bool { return m.is(old.Machine) })
 	if i < 0 {
@@ -224,7 +225,7 @@ type Crossing struct {
 	About    string     // what to print if no packet arrives
 }
 
-// tryLinks sends packets over the links between machines if the command has started nodes.
+// tryLinks sends packets over the links between machines if nodes were started or changed.
 func (n *Network) tryLinks(ctx context.Context, p Plan, done *Change) error {
 	if len(done.Started)+len(done.Restarted)+len(done.Reloaded) == 0 {
 		return nil

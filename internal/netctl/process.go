@@ -41,7 +41,7 @@ const (
 )
 
 // process is a node's process. Its files are in the network's directory. Nodes in one process share
-// the log and the file with the number.
+// the log and the PID file.
 type process struct{ dir, node, files string }
 
 func (n *Network) process(node string) process {
@@ -113,7 +113,7 @@ func (p process) holder() (pid int, held bool) {
 }
 
 // settled is like life, but first waits for a node that is starting or stopping. Such a node holds
-// its lock, but has no socket yet or no longer. An interrupted command leaves such nodes.
+// its lock, but does not listen yet, or no longer. An interrupted command leaves such nodes.
 func (p process) settled(ctx context.Context) (life Life, is api.Process) {
 	until(ctx, startTime, func() bool {
 		listens := api.Answers(ctx, p.socket())
@@ -175,7 +175,7 @@ func (n *Network) start(plan Plan, nodes []Member) (*child, error) {
 	if !tryLock(pid) {
 		return nil, fmt.Errorf("%s: %w", c.what(), ErrBusy)
 	}
-	if err := pid.Truncate(0); err != nil { // it may still be another process's number
+	if err := pid.Truncate(0); err != nil { // the file may contain the PID of an earlier process
 		return nil, err
 	}
 	c.before = before
@@ -297,8 +297,8 @@ func (p process) stop(ctx context.Context) (bool, error) {
 		return true, fmt.Errorf("node %s: process %d: %w", p.node, is.PID, err)
 	}
 	defer func() { _ = process.Release() }()
-	// Another process may have this number by now. The number is still the node's if the lock is
-	// held or the socket answers.
+	// Another process may have this PID by now. It is still the node's PID if the lock is held or
+	// the socket answers.
 	if _, held := p.holder(); locks && !held && !api.Answers(ctx, p.socket()) {
 		p.sweep()
 		return true, nil

@@ -11,11 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReusedProcessNumber checks that a process that has got the number of a dead node is not
-// killed.
+// TestReusedProcessNumber checks that a process that reuses the PID of a dead node is not killed.
 func TestReusedProcessNumber(t *testing.T) {
 	if !locks {
-		return // without locks, a number alone is not proof of a running node
+		return // without locks, a PID alone is not proof of a running node
 	}
 	other := exec.CommandContext(t.Context(), "sleep", "60")
 	require.NoError(t, other.Start())

@@ -11,12 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// reloadAll makes the nodes with changed files reload them where that suffices, and returns the
-// nodes of todo to start. Ports may move between any nodes: first all changing and stopping nodes
-// release their ports, then check validates the nodes to start, and then each node applies its
-// file. If one step fails, all nodes return to their old state. reloadAll itself starts and stops
-// no node. If nodes share a process, all of them restart with a node that starts, stops or
-// restarts.
+// reloadAll makes nodes reload their changed files where that suffices, and returns the nodes of
+// todo to start. Ports may move between any nodes: first all changing and stopping nodes release
+// their ports, then p.Check validates the new files, and then each node applies its file. If one
+// step fails, all nodes return to their old state. reloadAll itself starts and stops no node. If
+// nodes share a process, all of them restart when one starts, stops or restarts.
 func (n *Network) reloadAll(
 	ctx context.Context, p Plan, todo []Member, done *Change,
 ) (left []Member, err error) {
@@ -77,7 +76,7 @@ func (n *Network) reloadAll(
 	return left, nil
 }
 
-// restartShared makes all nodes that run restart, because they share a process, and returns the
+// restartShared plans a restart of all running nodes, because they share a process. It returns the
 // nodes to start.
 func (n *Network) restartShared(p Plan, done *Change) []Member {
 	for _, name := range slices.Concat(done.Reloaded, done.Left) {
@@ -97,7 +96,7 @@ func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err err
 	}
 	for _, name := range reloaded {
 		_, e := n.process(name).reload(ctx, control.Reload{Undo: true}, reloadTime)
-		if e != nil && !errors.Is(e, control.ErrUsage) { // the node had not started to reload
+		if e != nil && !errors.Is(e, control.ErrUsage) { // ErrUsage: it had not begun to reload
 			err = errors.Join(err, fmt.Errorf("this node could not be restored: %w", e))
 		}
 	}

@@ -52,8 +52,8 @@ func (l sshMaster) control() string {
 	return filepath.Join(l.dir, fmt.Sprintf("ssh-%08x", sum))
 }
 
-// options are the options of every call of ssh. No call asks the user a question or opens the
-// user's own forwards.
+// options are the options of every call of ssh. No call asks the user a question, or forwards the
+// user's agent or X11.
 func (l sshMaster) options() []string {
 	return []string{
 		"-T", "-a", "-x", "-S", l.control(), "-o", "BatchMode=yes",
@@ -73,7 +73,7 @@ func (l sshMaster) command(ctx context.Context, options []string, words ...strin
 	return c
 }
 
-// open logs in, unless the master is running. A lock prevents two commands from starting one.
+// open logs in, unless the master is running. A lock prevents two commands from each starting one.
 func (l sshMaster) open(ctx context.Context) (fresh bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
@@ -143,8 +143,8 @@ func (l sshMaster) close(ctx context.Context) *os.File {
 
 // run runs a command line of sh on the machine and returns its standard output. An error contains
 // the last line of standard error. It is an UnreachableError if ssh itself failed. With hold,
-// standard input stays open after in was sent: its end shows the command that this process has
-// ended.
+// standard input stays open after in was sent, until this process ends. The remote command thus
+// detects that end.
 func (l sshMaster) run(
 	ctx context.Context, line string, in io.Reader, hold bool,
 ) (out []byte, err error) {
@@ -220,7 +220,7 @@ func lastLine(text []byte) string {
 	return strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:]))
 }
 
-// SSHAddress returns the IPv4 address of an ssh destination, after applying the user's
+// SSHAddress returns the address of an ssh destination, preferably IPv4, after applying the user's
 // configuration, and this machine's address on the path to it.
 func SSHAddress(ctx context.Context, name, ssh string) (there, here netip.Addr, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)

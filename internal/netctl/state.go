@@ -3,11 +3,10 @@
 // sockets. Requests to nodes use package api.
 //
 // A network's directory contains network.json, which lists the nodes and their files. For each node
-// it contains a socket, a log, and a file with the number of the node's process. The process keeps
-// this file locked. The lock disappears with the process, so the files that a crash leaves never
-// look like a running node. A node is up if it answers at its socket, hung if it only holds its
-// lock, and otherwise dead. Nodes in one process share its log and its lock, and start and stop
-// together.
+// it contains a socket, a log, and a PID file, which the node's process keeps locked. The lock
+// disappears with the process, so the files that a crash leaves never look like a running node. A
+// node is up if it answers at its socket, hung if it only holds its lock, and otherwise dead. Nodes
+// in one process share its log and its lock, and start and stop together.
 //
 // A command can be interrupted and the next one continues: the record exists before the first node
 // starts, and until the last one has stopped. New files are first written under temporary names,
@@ -258,7 +257,7 @@ type Target struct {
 	Host    string // name of the machine; empty: this machine
 }
 
-// Find finds a node by NODE or NETWORK/NODE. The node may not be running.
+// Find finds a node by NODE or NETWORK/NODE. The node need not be running.
 func (s *State) Find(ref string) (Target, error) {
 	list, err := s.Networks()
 	if err != nil {

@@ -46,8 +46,7 @@ type NodeStatus struct {
 	Log    string `json:"log"`
 	// Started is when the process started. It is zero if the node does not answer.
 	Started time.Time `json:"started,omitzero"`
-	// These are the numbers of interfaces, of interfaces that are up, and of neighbors with a known
-	// state.
+	// These are the numbers of interfaces and of neighbors: all of them, and those that are up.
 	Interfaces   int `json:"interfaces"`
 	InterfacesUp int `json:"interfaces_up"`
 	Neighbors    int `json:"neighbors"`

@@ -55,7 +55,7 @@ type Change struct {
 	Why   map[string][]string `json:"why,omitempty"`
 	Ended []string            `json:"ended"` // nodes that are not in the plan
 	Left  []string            `json:"left"`  // nodes that are unchanged
-	Stale []string            `json:"stale"` // unchanged nodes whose files have changed
+	Stale []string            `json:"stale"` // nodes in Left whose files have changed
 }
 
 // MarshalJSON encodes every list as an array, even an empty one, and the network as a name.

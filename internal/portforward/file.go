@@ -84,7 +84,8 @@ type Change struct {
 	Frees bool         // Do frees a port of this machine
 }
 
-// Changes closes port forwards before it opens others that may need their ports.
+// Changes lists the changes between two files. Port forwards are closed before others are opened,
+// which may need their ports.
 func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 	has := func(c *lnx.Config, d *lnx.Forward) bool {
 		return slices.ContainsFunc(c.Forwards, func(o lnx.Forward) bool {

@@ -44,7 +44,7 @@ func (r *rawNeighbor) send(from netip.AddrPort, flags tcp.Flags, seq, ack uint32
 	require.NoError(r, err)
 }
 
-// heard returns the next segment to a client with these flags, or false if none arrives in a while.
+// heard returns the next segment with these flags to a client, or false if none arrives in a while.
 func (r *rawNeighbor) heard(to netip.AddrPort, flags tcp.Flags) (seq uint32, text string, ok bool) {
 	require.NoError(r, r.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
 	for packet := make([]byte, 1500); ; {
@@ -114,7 +114,7 @@ func TestAFloodOfSYNsAtAForwardedPort(t *testing.T) {
 	fw, err := b.Forwards.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
 	const honest = 10
-	const eager = 64 // SYNs that a port forward answers before it asks for cookies
+	const eager = 64 // SYNs that a port forward answers before it sends SYN cookies
 	for i := range flood {
 		source := netip.AddrFrom4([4]byte{10, byte(1 + i>>16), byte(i >> 8), byte(i)})
 		r.send(netip.AddrPortFrom(source, 4000), tcp.SYN, 0, 0, "")

@@ -26,6 +26,6 @@ func (fw *Forward) join(near, far end) (*node.Relay, bool) {
 		_ = unix.Close(fd)
 		return nil, false
 	}
-	_ = m.TCPConn.Close() // the joint has a copy of the socket, so the runtime need not watch it
+	_ = m.TCPConn.Close() // the relay has a copy of the socket, so the runtime need not watch it
 	return j, true
 }

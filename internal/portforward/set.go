@@ -110,7 +110,7 @@ func (s *Set) states() []control.Door {
 	return list
 }
 
-// holder adds to an "in use" error which of our forwards uses the port.
+// holder adds the forward that uses the port to an "in use" error.
 func (s *Set) holder(err error, kind control.DoorKind, network string, at netip.AddrPort) error {
 	if !errors.Is(err, control.ErrPortInUse) {
 		return err

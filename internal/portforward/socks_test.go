@@ -22,7 +22,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// proxied is a proxy at node a, and node b with an echo server at port 7 and a page at port 80.
+// proxied starts a proxy at node a, and node b with an echo server at port 7 and a page at port 80.
 func proxied(t *testing.T, r control.Socks) (a, b *operator.Node, at string) {
 	t.Helper()
 	a, b = operatortest.Two(t, node.Config{})

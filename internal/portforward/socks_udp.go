@@ -101,7 +101,7 @@ func (a *association) inward() {
 	}
 }
 
-// resolve returns the address of a host. It looks up each name only once.
+// resolve returns the address of a host. It remembers the addresses of up to maxNames names.
 func (a *association) resolve(host string) (netip.Addr, bool) {
 	if addr, ok := a.names[host]; ok {
 		return addr, addr.IsValid()

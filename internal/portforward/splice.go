@@ -67,7 +67,7 @@ func (s *Set) checkOwnAddr(a netip.Addr) error {
 	})
 }
 
-// route returns the machine's address to which the forward leads a virtual destination, or false.
+// route maps a virtual destination to an address in this machine's network, or returns false.
 type route func(to netip.AddrPort) (machine netip.AddrPort, ok bool)
 
 func spliceRoute(addr, to netip.Addr) route {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// flowSilence ends a UDP flow without datagrams. RFC 4787 §4.3 requires at least two
-	// minutes.
+	// flowSilence is how long a UDP flow stays open without datagrams. RFC 4787 §4.3 requires at
+	// least two minutes.
 	flowSilence = 2 * time.Minute
 	maxDatagram = 1<<16 - 1
 	// maxWaiting limits the bytes of datagrams that wait until their flow has a socket, for example
@@ -24,7 +24,7 @@ const (
 	maxWaiting = 1 << 20
 )
 
-// datagrams forwards UDP datagrams. Each sender is a flow with its own socket.
+// datagrams forwards UDP datagrams. Each sender has a flow with its own socket.
 type datagrams struct {
 	forward *Forward
 	in      bool // direction: toward the virtual network
@@ -259,7 +259,7 @@ func (g *datagrams) countDatagram(f *datagramFlow, in bool, k int) {
 	g.forward.count(in, k)
 }
 
-// answers forwards answers until the flow is silent in both directions.
+// answers forwards answers until the flow has been silent in both directions for flowSilence.
 func (g *datagrams) answers(f *datagramFlow, conn net.Conn) {
 	buf := make([]byte, maxDatagram)
 	for {

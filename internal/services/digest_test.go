@@ -130,7 +130,7 @@ func TestDigestCoversTheWholeFile(t *testing.T) {
 	assert.Equal(t, digest, m.received.SHA256)
 }
 
-// A receiver that resumes at another offset than the sender fails before it stores anything.
+// A receiver fails before it stores anything if the sender resumes at a different offset.
 func TestOffsetsThatDiffer(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)

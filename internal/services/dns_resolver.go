@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The resolver asks each server once per round. These are the timeouts of the rounds, which double
-// (RFC 1536 §1). The resolver caches no answers, so there is no cache to poison.
+// The resolver asks each server once per round. These are the timeouts of one query in each round;
+// they double (RFC 1536 §1). The resolver caches no answers, so there is no cache to poison.
 var dnsTimeouts = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 
 // maxAliases limits the queries for one name, and the CNAME records that are followed in one
@@ -34,7 +34,7 @@ const (
 )
 
 // Lookup returns the addresses of a name, as net.Resolver.LookupNetIP does: the network is "ip",
-// "ip4" or "ip6". Errors are a *net.DNSError.
+// "ip4" or "ip6". An error is a *net.DNSError, or the cause of ctx.
 func (d *DNS) Lookup(ctx context.Context, network, name string) ([]netip.Addr, error) {
 	var list []netip.Addr
 	types := map[string][]dnsmessage.Type{
@@ -168,7 +168,7 @@ func follow(
 		}
 		next = dnsmessage.Name{}
 	}
-	return list, name // a loop: the next query counts as another alias
+	return list, name // a loop: Ask continues here until it has followed maxAliases
 }
 
 // query asks the servers one after the other, several times, and returns the first answer.
@@ -189,8 +189,8 @@ func (d *DNS) query(
 	return nil, server, control.Reason(err)
 }
 
-// exchange sends a query over UDP, and over TCP if the answer is truncated (RFC 7766 §5). Its ID is
-// random, and the node chooses a random port (RFC 5452 §9.2).
+// exchange sends a query over UDP, and over TCP if the answer is truncated (RFC 7766 §5). The
+// query's ID is random, and the node chooses a random port (RFC 5452 §9.2).
 func (d *DNS) exchange(
 	ctx context.Context, server netip.AddrPort, q dnsmessage.Question, timeout time.Duration,
 ) (*dnsmessage.Message, error) {

@@ -82,7 +82,7 @@ func (d *DNS) ownName() control.HostName {
 	return own
 }
 
-// checkDNS returns an error if a configuration contains invalid names.
+// checkDNS returns an error if a configuration contains invalid names or addresses.
 func checkDNS(cfg *control.DNSConfig) error {
 	if len(cfg.Zone) > maxZoneName || !isHostName(cfg.Zone) {
 		return control.Misuse("zone %q: must be a domain name such as %s", cfg.Zone,
@@ -154,7 +154,7 @@ func (d *DNS) stop() {
 	d.zone.Store(nil)
 }
 
-// serveDatagrams answers queries over UDP, from the address of each query (RFC 2181 §4.1).
+// serveDatagrams answers each UDP query from the address that it was sent to (RFC 2181 §4.1).
 func (d *DNS) serveDatagrams(c *node.PacketConn) {
 	defer d.ended(c)
 	buf := make([]byte, maxMessage)

@@ -38,7 +38,7 @@ type zone struct {
 	exist  map[string]bool              // all names, including those between them and the zone
 }
 
-// newZone returns the zone of a configuration with its server. The zone has the server's name, too.
+// newZone returns the zone of a configuration. It includes self, the name of the server.
 func newZone(cfg *control.DNSConfig, self control.HostName) (*zone, error) {
 	z := &zone{
 		origin: lower(cfg.Zone) + ".", addrs: map[string][]netip.Addr{},

@@ -189,7 +189,7 @@ func (s *storing) open(ctx context.Context) (err error) {
 	return err
 }
 
-// offset returns the bytes that were stored by an earlier request.
+// offset returns the number of bytes that an earlier request stored.
 func (s *storing) offset() int64 {
 	if s.t == nil {
 		return 0
@@ -266,7 +266,7 @@ func (s *storing) again() error {
 	return s.file.Truncate(0)
 }
 
-// done compares the digest of the complete file with the server's, and renames it.
+// done compares the digest of the complete file with the server's, and renames the file.
 func (s *storing) done(h http.Header) (err error) {
 	s.page.Offset, s.page.SHA256 = s.t.result.Offset, s.t.digest()
 	if s.page.Verified, err = compare(h, s.t.hash.Sum(nil)); err != nil {

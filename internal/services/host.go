@@ -1,6 +1,6 @@
 // Package services contains a node's servers and clients: files over TCP and HTTP, objects over RDT
-// (package rdt), RCP's echo server and its measuring client, and the small services of RFC 862 to
-// 864. See docs/TRAFFIC.md.
+// (package rdt), RCP's echo server and its measuring client, DNS, probes of NATs, and the small
+// services of RFC 862 to 864. See docs/TRAFFIC.md.
 package services
 
 import (

@@ -71,7 +71,7 @@ func (s *reflector) close() {
 	for _, pair := range s.sockets {
 		for _, c := range pair {
 			if c != nil {
-				_ = c.Close() // the socket's last user closes it; it may be closed already
+				_ = c.Close() // the socket may be closed already
 			}
 		}
 	}

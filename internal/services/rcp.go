@@ -38,7 +38,7 @@ type counting struct {
 	seed   [32]byte
 }
 
-// lengths returns a function that draws the lengths of the pieces, the same ones each time.
+// lengths returns a function that draws the pieces' lengths: every such function the same ones.
 func (k *counting) lengths() func() int {
 	rng := rand.New(rand.NewChaCha8(k.seed))
 	return func() int { return leastPiece + rng.IntN(mostPiece-leastPiece+1) }
@@ -189,7 +189,7 @@ func (h *Host) echoRCP(_ context.Context, r control.RCPEcho) (control.RCPPort, e
 	return control.RCPPort{Local: l.Local()}, nil
 }
 
-// echoBack echoes one connection. The router's sockets limit their number.
+// echoBack echoes one connection. Package rcp limits the number of connections.
 func echoBack(c *node.RCPConn) {
 	buf := make([]byte, 16<<10)
 	for {

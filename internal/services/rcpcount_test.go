@@ -20,8 +20,8 @@ import (
 var longSilence = control.RCPOptions{Timeout: 20 * time.Second}
 
 // The document's echo server and client run over a router that loses a fifth of the packets. All
-// data comes back. Each data packet takes at least 1/(1-p) transmissions; the share p of them, and
-// those caused by lost acknowledgments, are retransmissions.
+// data comes back. A data packet takes at least 1/(1-p) transmissions on average; the share p of
+// them, and those caused by lost acknowledgments, are retransmissions.
 func TestRCPEchoAndCount(t *testing.T) {
 	t.Parallel()
 	a, b, c := operatortest.Three(t, node.Config{Seed: 3})

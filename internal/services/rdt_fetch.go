@@ -19,7 +19,7 @@ import (
 
 // These limit what a client keeps in memory.
 const (
-	// MaxBytes is the maximum size of the objects of a fetch, or of a server's files.
+	// MaxBytes is the maximum total size of the objects of a fetch, or of a server's files.
 	MaxBytes = 1 << 30
 	// listingWindow is the window for fetching the listing. The listing then contains the server's
 	// own window.

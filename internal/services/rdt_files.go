@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// gathering reads files into objects. They are read once, so later changes do not affect them.
+// gathering reads files into objects. Later changes of a file do not affect its object.
 type gathering struct {
 	objects []rdt.Object
 	bytes   int64

@@ -26,7 +26,7 @@ type flow struct {
 	port     *stack.Port   // owned by the loop; nil: closed
 	local    netip.AddrPort
 	news     chan struct{} // receives a token when the state changes
-	toldAt   clock.Time    // when the last token for progress alone was sent; owned by the loop
+	toldAt   clock.Time    // when the last token was sent; owned by the loop
 
 	mu    sync.Mutex
 	ended []rdt.Completion // finished objects that next has not returned; bounded by the request
@@ -90,8 +90,8 @@ func (f *flow) Notify(now clock.Time) {
 	}
 }
 
-// Report implements node.PortOwner. A refusal ends the flow only if nothing has arrived, because a
-// server that stops is silent.
+// Report implements node.PortOwner. A refusal ends the flow only if nothing has arrived. Afterward,
+// only the server's silence ends it.
 func (f *flow) Report(err error) {
 	if errors.Is(err, udp.ErrRefused) && f.receiver.Info().Received == 0 {
 		f.shut(err)
@@ -113,8 +113,8 @@ func (f *flow) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
 	}}
 }
 
-// Shut implements node.PortOwner. A complete receiver repeats its last acknowledgment a few times
-// before the port closes, because one may be lost.
+// Shut implements node.PortOwner. A receiver that has everything repeats its last acknowledgment a
+// few times before the port closes, because one may be lost.
 func (f *flow) Shut() { f.receiver.RepeatLastAck() }
 
 // shut ends the flow, with an error if objects are missing. Only the loop calls it.
@@ -151,7 +151,7 @@ func (f *flow) next(ctx context.Context) ([]rdt.Completion, rdt.ReceiverInfo, er
 	return ended, f.info, cmp.Or(end, f.err)
 }
 
-// wake puts a token into the channel that next waits for.
+// wake puts a token into the channel on which next waits.
 func (f *flow) wake() {
 	select {
 	case f.news <- struct{}{}:
@@ -159,7 +159,7 @@ func (f *flow) wake() {
 	}
 }
 
-// leave detaches the client. A complete flow lingers, and any other flow is closed.
+// leave detaches the client. A finished flow lingers, and any other flow is closed.
 func (f *flow) leave() {
 	f.node.Post(func(clock.Time) {
 		if !f.receiver.Done() {

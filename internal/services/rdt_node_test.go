@@ -58,7 +58,7 @@ func timeless(t *testing.T) (
 }
 
 // A client that requests from a port without an RDT server gets no answer, and reports that when
-// its patience ends. A server gives up a client that is cut off during a transfer.
+// its patience ends. A server gives up on a client that is cut off during a transfer.
 func TestRDTSilence(t *testing.T) {
 	a, b, virtual, await := timeless(t)
 	_, err := a.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
@@ -197,7 +197,7 @@ func TestRDTManyObjects(t *testing.T) {
 	require.ErrorIs(t, err, enough)
 }
 
-// Complete flows linger, but are dropped early if there are too many: a folder of 65,535 files is
+// Finished flows linger, but are dropped early if there are too many: a folder of 65,535 files is
 // fetched in 256 flows.
 func TestRDTManyFlows(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})

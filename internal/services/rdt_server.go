@@ -211,7 +211,7 @@ func (s *RDTServer) describe(now clock.Time) []control.RDTFlow {
 	return list
 }
 
-// openPort opens a port. At the limit it closes a complete flow that lingers, if there is one. Only
+// openPort opens a port. At the limit it closes a finished flow that lingers, if there is one. Only
 // the loop calls it.
 func openPort(s *stack.Stack, open func() (*stack.Port, error)) (*stack.Port, error) {
 	p, err := open()

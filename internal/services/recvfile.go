@@ -143,7 +143,7 @@ type target struct {
 	*os.File // the open file; nil: data is discarded
 
 	t       *transfer
-	replace bool // replaces a file with the final name
+	replace bool // replace an existing file that has the final name
 	came    bool // a sender has connected, so its data stays even if it is incomplete
 }
 
@@ -178,7 +178,7 @@ func (f *target) publish() error {
 }
 
 // createTarget opens the file before a sender connects. keep allows a .part file of an earlier
-// transfer. replace allows discarding it, and replacing a file with the final name.
+// transfer. replace allows discarding it, and replacing an existing file that has the final name.
 func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	if t.result.Path == "" {
 		return &target{t: t}, nil
@@ -213,8 +213,8 @@ func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	return &target{File: f, t: t, replace: replace}, nil
 }
 
-// empty truncates the .part file of an earlier transfer. The file is locked, so no other transfer
-// writes to it.
+// empty truncates the .part file of an earlier transfer if replace is set, and not if keep is. The
+// file is locked, so no other transfer writes to it.
 func (t *transfer) empty(f *os.File, keep, replace bool) error {
 	info, err := f.Stat()
 	switch {

@@ -23,7 +23,7 @@ var smallPorts = map[control.SmallService]uint16{
 }
 
 // answersAll lists ports whose servers answer every datagram. The small services do not answer
-// them, because two such servers would exchange datagrams for ever.
+// datagrams from these ports, because two such servers would exchange datagrams for ever.
 var answersAll = map[uint16]bool{7: true, 13: true, 17: true, 19: true, 37: true}
 
 const (
@@ -239,7 +239,7 @@ func (e *echoClient) one(ctx context.Context, seq int) error {
 }
 
 // answer reads the echo of a message. Over TCP it reads as many bytes as were sent; over UDP it
-// reads the datagram with the message's number.
+// skips late answers to earlier messages.
 func (e *echoClient) answer(seq int) ([]byte, error) {
 	if !e.UDP {
 		k, err := io.ReadFull(e.conn, e.buf[:e.Size])

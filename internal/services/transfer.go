@@ -112,8 +112,8 @@ func (t *transfer) finish(err error) (control.Transfer, error) {
 
 func (t *transfer) digest() string { return hex.EncodeToString(t.hash.Sum(nil)) }
 
-// sendFile connects, sends the file up to its size at the start, closes the connection, and waits
-// until the peer has acknowledged everything.
+// sendFile connects, sends the file up to its initial size, closes the connection, and waits until
+// the peer has acknowledged everything.
 func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transfer, error) {
 	t := h.newTransfer(ctx, r.Path, true, r.Progress)
 	t.result.Once = r.Once

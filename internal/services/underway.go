@@ -28,7 +28,7 @@ type moving struct {
 }
 
 // enter lists a transfer. The returned context ends when the transfer is stopped. The caller calls
-// leave at its end.
+// leave when the transfer has ended.
 func (h *Host) enter(ctx context.Context, t *transfer, what string, port uint16) (
 	own context.Context, leave func(),
 ) {
