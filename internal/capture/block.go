@@ -60,9 +60,9 @@ func (w *Writer) writeSection() error {
 func (w *Writer) writeInterface(i Interface) error {
 	b := order.AppendUint32(w.block[:0], interfaceBlock)
 	b = order.AppendUint32(b, 0) // placeholder; end stores the size
-	// The link type is 12 and not 101, which stands for raw IP: libpcap rejects a file with two
-	// interfaces of type 101, because it compares the second with 12, its internal number.
-	// Wireshark accepts both. With IPV4 (228) tcpdump's filters do not match IPv6.
+	// The link type is 12, libpcap's internal number of raw IP, and not 101, the number for files:
+	// libpcap rejects a file with two interfaces of type 101, because it compares the second with
+	// 12. Wireshark accepts both. With IPV4 (228) tcpdump's filters do not match IPv6.
 	b = order.AppendUint16(b, linkRaw)
 	b = order.AppendUint16(b, 0)
 	w.block = order.AppendUint32(b, uint32(w.snaplen))

@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// These are message types and codes of RFC 792.
+// These are message types and codes of RFC 792. Code 13 is newer.
 const (
 	icmpEchoReply        = 0
 	icmpUnreachable      = 3

@@ -26,7 +26,7 @@ const (
 	icmp6Redirect         = 137
 	icmp6ListenerReport2  = 143
 
-	code6Port = 4 // codes of icmp6Unreachable
+	code6Port = 4 // code of icmp6Unreachable
 )
 
 // icmp6Names and the other names below are tcpdump's.
@@ -53,7 +53,7 @@ var (
 	recordNames = [...]string{"is_in", "is_ex", "to_in", "to_ex", "allow", "block"}
 )
 
-// append6 describes the protocols that exist only in IPv6.
+// append6 describes ICMPv6, an extension header that was not skipped, or another protocol.
 func (d *datagram) append6(dst []byte) []byte {
 	if d.protocol == protocolICMPv6 {
 		return d.appendICMP6(dst)

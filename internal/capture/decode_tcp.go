@@ -13,8 +13,7 @@ const (
 	flagURG     = 0x20
 )
 
-// These are the TCP header fields and options of RFC 9293 §3.2, RFC 7323 §2.2 and §3.2, and RFC
-// 2018 §2 and §3.
+// These are the TCP options of RFC 9293 §3.2, RFC 7323 §2.2 and §3.2, and RFC 2018 §2 and §3.
 const (
 	optionEnd           = 0
 	optionNop           = 1

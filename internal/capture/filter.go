@@ -116,7 +116,7 @@ const (
 	termIface
 )
 
-// dirQualifier is the end of a packet that a term applies to (pcap-filter(7): dir).
+// dirQualifier says which of a packet's two addresses a term tests (pcap-filter(7): dir).
 type dirQualifier uint8
 
 const (

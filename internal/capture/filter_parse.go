@@ -155,7 +155,7 @@ var protocols = map[string]int{
 	"rip": protocolRIP, "icmp6": protocolICMPv6,
 }
 
-// versions are the protocol names that exist in only one version of IP.
+// versions maps names to the only version of IP that they match.
 var versions = map[string]uint8{"ip": 4, "ip6": 6, "icmp": 4, "icmp6": 6, "test": 4, "rip": 4}
 
 func (p *filterParser) primitive() (*term, error) {

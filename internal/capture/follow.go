@@ -64,8 +64,8 @@ type halfConn struct {
 	base     uint32 // the sequence number that counts as 0
 	next     uint64 // the highest sequence number seen, plus one
 	gaps     []gap  // gaps below next, in order
-	acked    uint64 // the highest number acknowledged
-	answered bool   // something was acknowledged
+	acked    uint64 // the highest number that this end acknowledged
+	answered bool   // this end acknowledged something
 	window   int    // the last window announced
 	dups     int
 	scale    int    // window scale; -1: not in its SYN

@@ -12,8 +12,8 @@ const (
 	maxExtensions = 8 // maximum number per packet, the same as in the stack
 )
 
-// headers is the position of an IP packet's payload. Its fields may be wrong if the packet is
-// malformed.
+// headers has the header fields that locate and describe an IP packet's payload. Its fields may be
+// wrong if the packet is malformed.
 type headers struct {
 	version    uint8 // IP version, 4 or 6; 0: unknown, or the packet is too short
 	protocol   uint8 // protocol of the payload, or an extension header that could not be skipped

@@ -30,7 +30,7 @@ func TestNear(t *testing.T) {
 		"rec":       {"recv"},
 		"recvf":     {"recv"},
 		"re":        {"recv", "recvfile"}, // the beginning of two candidates
-		"cd":        nil,                  // no suggestion: cc has only two letters
+		"cd":        nil,                  // no suggestion: a word of two letters may have no typo
 		"l":         {"ls", "lr", "ln"},
 		"xyzzy":     nil,
 		"":          nil,

@@ -136,8 +136,8 @@ func (f *Folder) Check(name string) error {
 	return nil
 }
 
-// outside clarifies errors: it names os.Root's error about a symbolic link, names the user of the
-// process if permission is missing, and replaces the names of system calls by "open".
+// outside clarifies errors: it explains os.Root's error about a symbolic link, names the user of
+// the process if permission is missing, and replaces the names of system calls by "open".
 func outside(err error) error {
 	e, ok := errors.AsType[*fs.PathError](err)
 	if !ok {
@@ -258,7 +258,7 @@ func (f *Folder) Edit(name string, perm fs.FileMode) (*os.File, error) {
 }
 
 // Publish gives a finished file its name. An existing file stays, with fs.ErrExist, unless replace
-// is set. On return the file and both names are on disk.
+// is set. On return the file and its new name are on disk.
 func (f *Folder) Publish(file *os.File, part, name string, replace bool) error {
 	if err := f.Check(name); err != nil {
 		return err

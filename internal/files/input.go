@@ -33,7 +33,7 @@ func (f *Folder) Input(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDONLY|nonblock, 0)
 }
 
-// Text reads an Input. It fails if the file has more than most bytes.
+// Text reads the whole file that Input opens. It fails if the file has more than most bytes.
 func Text(name string, most int64) ([]byte, error) {
 	file, err := Input(name)
 	if err != nil {

@@ -108,7 +108,7 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 		assert.Equal(t, ours.End.SumReceived.Bytes, theirs.End.SumReceived.Bytes, "both reports agree")
 		assert.Equal(t, ours.End.SumSent.Bytes, theirs.End.SumSent.Bytes)
 	}
-	if req.Bytes > 0 && !req.Reverse && !req.Bidir { // either direction may come first
+	if req.Bytes > 0 && !req.Reverse && !req.Bidir { // either direction may end it
 		assert.GreaterOrEqual(t, ours.End.SumSent.Bytes, req.Bytes)
 		assert.Less(t, ours.End.SumSent.Bytes, req.Bytes+int64(streams)*(128<<10))
 	}

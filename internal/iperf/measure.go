@@ -94,9 +94,9 @@ func (g *group) moved(total *atomic.Int64, n int) {
 
 func (g *group) satisfy() { g.once.Do(func() { close(g.enough) }) }
 
-// run runs a test at either end, with the messages before and after the measurement. If the test
-// fails, run aborts the control connection, so that the other end does not wait. During the
-// measurement it first reports the error to the other end.
+// run runs a test at either end, with the messages before and after the measurement. If ctx ends
+// during the measurement, run sends the other end a last state. If it ends before or after, run
+// aborts the control connection, so that the other end does not wait.
 func (t *test) run(ctx context.Context, before, after func() error) error {
 	c := t.control
 	stop := context.AfterFunc(ctx, c.conn.Abort)
@@ -227,7 +227,7 @@ func (t *test) handleState(m stateMessage) error {
 	return m.err
 }
 
-// longest returns the maximum duration of the measurement. A server allows some time more than the
+// longest returns the maximum duration of the measurement. A server allows more time than the
 // client requested.
 func (t *test) longest() time.Duration {
 	d := t.group.params.Duration()

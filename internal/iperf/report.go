@@ -12,7 +12,7 @@ import (
 // The report is what iperf3 prints. It is computed from the counters of the streams.
 
 // version is the version that a client and a report announce.
-const version = "3.12" // the iperf3 version whose protocol and report format this is
+const version = "3.12" // the iperf3 version with the same protocol and report format
 
 // begin reports the values that are known before the first byte.
 func (t *test) begin() {
@@ -110,7 +110,7 @@ func (t *test) reportInterval(now time.Time) {
 	}
 }
 
-// maxIntervals limits a report to a day of one-second intervals.
+// maxIntervals limits the intervals of a report: a day has 86,400 of one second.
 const maxIntervals = 100_000
 
 // directionSum adds up streams of one direction.
@@ -189,7 +189,7 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 	var other view
 	if r, ok := theirs.Of(s.id); ok {
 		omittedErrors, omittedPackets := int64(r.OmittedErrors), int64(r.OmittedPackets)
-		if omittedPackets == 0 { // the other end does not report the value, as iperf3 of 2022
+		if omittedPackets == 0 { // like iperf3 of 2022, the other end does not report the value
 			omittedPackets = s.base.packets
 		}
 		other = view{

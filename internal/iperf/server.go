@@ -108,7 +108,7 @@ func (s *server) accept(ctx context.Context) {
 }
 
 // greet reads the cookie of a connection. If a waiting test has this cookie, the connection is a
-// stream of that test; otherwise it begins a test.
+// stream of that test; otherwise it begins a test, unless one is running.
 func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
@@ -157,7 +157,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 }
 
 func (t *test) accepted(c *node.Conn) *stream {
-	_ = c.SetReadDeadline(time.Time{}) // the next read reports a closed connection
+	_ = c.SetReadDeadline(time.Time{}) // ignores the error, because the next read reports it
 	return &stream{
 		test: t, socket: c.SID(), transport: &byteTransport{conn: c, tcp: c}, local: c.Local(),
 		remote: c.Remote(),
@@ -333,7 +333,7 @@ func (s *server) acceptStreams(ctx context.Context, t *test) error {
 	return nil
 }
 
-// listen opens the socket for streams of UDP or RCP.
+// listen opens the sockets for streams of UDP, RCP or RDT.
 func (s *server) listen(t *test, wait *pendingTest) error {
 	on := s.host.node.AllAddrs(s.req.Port)
 	var err error

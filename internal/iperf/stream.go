@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// transport moves the bytes of a stream. Each method except close is called once.
+// transport moves the bytes of a stream. Only halt and close may be called several times.
 type transport interface {
 	// send sends until the test halts. receive reads until the stream is closed; bytes after the
 	// end of the test do not count.
@@ -204,7 +204,7 @@ func (b *byteTransport) halt()   { _ = b.conn.SetWriteDeadline(time.Unix(1, 0)) 
 func (b *byteTransport) finish() { _ = b.conn.Close() }
 func (b *byteTransport) close()  { b.conn.Abort() }
 
-// streamError formats an error of a stream as iperf3 does.
+// streamError returns the reason of an error; nil for the deadline that halt sets.
 func streamError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil

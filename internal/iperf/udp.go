@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// trainLength is the number of datagrams that a sender passes to the loop at once.
+	// trainLength is the number of datagrams that a sender passes to the stack at once.
 	trainLength = 32
 	// udpBuffer is the receive buffer of a measuring socket in bytes.
 	udpBuffer = 2 << 20
@@ -97,7 +97,7 @@ func (d *datagramTransport) close() {
 func (s *stream) datagram(b []byte) {
 	h, ok := ParseHeader(b, s.test.group.params.Wide != 0)
 	if !ok || s.test.group.halted.Load() {
-		return // the datagram is too short, or a reply to a repeated greeting
+		return // the test is over, or the datagram is too short, as a second reply to a greeting is
 	}
 	s.mu.Lock()
 	s.arrived.Add(time.Duration(time.Now().UnixNano()), h)

@@ -133,8 +133,7 @@ func (c *wire) refuse(code int32) {
 	c.close()
 }
 
-// terminateTime is how long an end waits for the other end to read its last state before it closes
-// the streams.
+// terminateTime limits how long an end that sent its last state waits for the other end to close.
 const terminateTime = time.Second
 
 // terminate sends the last state and waits until the other end has closed the connection.
@@ -202,7 +201,7 @@ func (c *wire) send(m any) error {
 	return c.write(b)
 }
 
-// receive reads a message of at most `most` bytes. It allocates memory only as data arrives.
+// receive reads a message of at most `most` bytes.
 func (c *wire) receive(most int) ([]byte, error) {
 	var prefix [PrefixSize]byte
 	if err := c.read(prefix[:], patience); err != nil {
