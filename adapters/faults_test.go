@@ -63,8 +63,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// faultyMinutes calls once repeatedly with a deadline of 5 s, while ten faults happen within a
-// minute. A minute after the last fault, once must succeed.
+// faultyMinutes repeatedly calls its argument with a deadline of 5 s, while ten faults happen
+// within a minute. More than a minute after the last fault, no call may fail.
 func faultyMinutes(t *testing.T, w *internet.World, once func(context.Context) error) {
 	t.Helper()
 	faults(w)

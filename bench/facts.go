@@ -219,7 +219,7 @@ func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error
 // must wrap all sequence numbers.
 const boundless = "wrap-5g"
 
-// experiments measures how long the experiments take that reproduce the founding documents.
+// experiments measures the time of each experiment that reproduces a founding document.
 func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 	names, err := s.program.Founding(ctx)
 	if err != nil {

@@ -7,8 +7,8 @@
 //	bench all         # everything; writes docs/performance.md and its files
 //	bench conns       # 100,000 connections to one node: its memory and goroutines
 //	bench profile     # a CPU profile of both ends of a stream, as flame graphs
-//	bench examine     # gVisor as the subject of the examiner
-//	bench fuzz        # the same sequences of events for tidepool, the kernel and gVisor
+//	bench examine     # gVisor or lneto as the subject of the examiner
+//	bench fuzz        # the same sequences of events for tidepool and other stacks
 //
 // It logs to standard error. A case that cannot run on this machine is printed with "skip" and the
 // reason. Each end of a connection (package end) is a process of its own, on the loopback or in a

@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// quickRounds is the time after which no round may begin. The first round of the last case, and
-// then stopping all processes, take up to ten more seconds.
+// quickRounds is the time after which only the first round of a case may begin. That of the last
+// case, and then stopping all processes, take up to ten more seconds.
 const quickRounds = 45 * time.Second
 
 // quick runs the most important measurements within a minute.

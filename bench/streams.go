@@ -294,7 +294,7 @@ func values(s *lead.Samples, of func(*lead.Sample) float64) (list []float64) {
 	return list
 }
 
-// explain adds to a row why our streams were not faster.
+// explain adds our counters, our round-trip time and the bound of a lossy path to a row.
 func explain(r *report.Row, ours *lead.Samples, loss float64) {
 	mean := func(f func(*lead.Sample) uint64) *float64 {
 		var sum uint64

@@ -70,7 +70,7 @@ type impairment struct{ loss, reorder, duplicate float64 }
 // span is a time in units that are measured for each subject.
 type span struct {
 	n    float64
-	unit string // rtt, rto, period, timeout, ms or s
+	unit string // rtt, rto, period, timeout or s
 }
 
 //go:embed checks

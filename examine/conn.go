@@ -90,7 +90,7 @@ func (c *conn) take(p *packet) int64 {
 	return -1
 }
 
-// advance moves got past the segment and the early segments that follow it.
+// advance moves got past the segment and the out-of-order segments that follow it.
 func (c *conn) advance(s *segment) {
 	if len(c.early) < 4096 {
 		c.early = append(c.early, s)

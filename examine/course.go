@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Course makes a node of the course the subject: a program with an .lnx file. The examiner plays
+// Course is the subject for a node of the course: a program with an .lnx file. The examiner plays
 // the node's neighbors over UDP on the loopback interface, and types the node's commands.
 type Course struct {
 	Profile *Profile
@@ -180,8 +180,8 @@ func portsBound(ports []int) (all, known bool) {
 // answerTime is how long the node may take to carry out a command.
 const answerTime = 2 * time.Second
 
-// ready waits until the node has carried out the commands typed so far. Then the node answers the
-// ready command.
+// ready waits until the node has carried out the commands typed so far: until it answers the ready
+// command or, without such a command, for 300 ms.
 func (r *courseRun) ready() error {
 	const look, blind = 2 * time.Millisecond, 300 * time.Millisecond
 	tick := time.NewTicker(look)

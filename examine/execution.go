@@ -118,7 +118,7 @@ func execute(subject Subject, check *Check, units Units) *outcome {
 	return o
 }
 
-// Stalled returns how often the examiner got the CPU too late during a run.
+// Stalled reports whether the examiner got the CPU too late during a run.
 func Stalled(r Run) bool {
 	timed, ok := r.(interface{ stalled() bool })
 	return ok && timed.stalled()
@@ -151,7 +151,7 @@ func start(subject Subject, check *Check, units Units) (x *execution, done func(
 	return x, run.Close, nil
 }
 
-// announce sends the subject the examiner's addresses by RIP, once per period.
+// announce sends the subject the examiner's addresses by RIP. receive repeats that in each period.
 func (x *execution) announce() {
 	x.announced = x.run.Now()
 	width := 12

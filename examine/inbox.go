@@ -52,7 +52,7 @@ func (b *inbox) Receive(until clock.Time) (Arrival, bool) {
 	return Arrival{}, false
 }
 
-// stalled returns how often the examiner has been late since the start.
+// stalled reports whether the examiner has been late since the start.
 func (b *inbox) stalled() bool { return stalls.now() > b.late }
 
 // close stops counting stalls.

@@ -46,7 +46,7 @@ type packet struct {
 	rip  *ripMessage
 }
 
-// segment is a TCP segment. Unlike tcp.Header, it can hold a malformed one.
+// segment is a TCP segment. Unlike tcp.Header, it can be malformed.
 type segment struct {
 	sport, dport uint16
 	seq, ack     uint32

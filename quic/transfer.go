@@ -155,8 +155,9 @@ func answer(s *quic.Stream, data [][]byte, all func()) {
 	_ = s.Close() // data already written is still sent
 }
 
-// fetchObjects requests objects by number from the server at to, all at once, and passes their
-// bytes to got as they arrive. It fails if got returns false, which means that the bytes are wrong.
+// fetchObjects requests objects by number from the server at address to, all at once, and passes
+// their bytes to got as they arrive. It fails if got returns false, which means that the bytes are
+// wrong.
 func fetchObjects(
 	ctx context.Context, pc net.PacketConn, cfg *quic.Config, to net.Addr, numbers []int,
 	got func(i, at int, p []byte) bool,

@@ -267,7 +267,7 @@ func (r result) String() string {
 // reads from the descriptor of a TCP socket, and a virtual socket has none.
 const withoutDescriptors = "GRPC_GO_EXPERIMENTAL_HTTP_FRAMER_READ_BUFFER_POOLING=false"
 
-// count runs the tests. Arguments that begin with a capital letter are set in the environment.
+// count runs the tests. Arguments that do not begin with - are set in the environment.
 func count(dir, packages string, words ...string) (result, error) {
 	cmd := exec.Command("go", "test", "-mod=mod", "-vet=off", "-json", "-count=1", "-timeout=10m")
 	cmd.Env = append(os.Environ(), withoutDescriptors)

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package datagram implements UDP sockets with segmentation offload: the kernel accepts a run of
-// datagrams of one size in one call (UDP_SEGMENT) and returns one in one call (UDP_GRO). The
-// ceilings, the relay and gVisor's link use it, so that system calls do not limit any of the
+// datagrams of equal size in one call (UDP_SEGMENT), and also returns a run in one call (UDP_GRO).
+// The ceilings, the relay and gVisor's link use it, so that system calls do not limit any of the
 // compared stacks.
 package datagram
 
@@ -43,8 +43,8 @@ type Socket struct {
 	sent    error
 }
 
-// Open binds a UDP socket to the address on, or to any free port if on is invalid. The socket sends
-// to one address; queue is the requested size of the kernel's queues in bytes.
+// Open binds a UDP socket to an address, or to any free port of 127.0.0.1 if on is invalid. The
+// socket sends to one address; queue is the requested size of the kernel's queues in bytes.
 func Open(on, to netip.AddrPort, queue int) (*Socket, error) {
 	if !on.IsValid() {
 		on = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)

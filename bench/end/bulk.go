@@ -18,7 +18,7 @@ const chunk = 256 << 10
 const period = 1 << 20
 
 // pattern is the data that senders send. Every eight bytes encode their position, so the receiver
-// notices missing and duplicated bytes. It is one period and one chunk long.
+// notices missing and duplicated bytes. The slice is one period and one chunk long.
 var pattern = func() []byte {
 	b := make([]byte, period+chunk)
 	for i := 0; i < len(b); i += 8 {

@@ -47,7 +47,7 @@ type process struct {
 	counted  Report
 }
 
-// Run runs the whole process: it does the work of its spec until in ends.
+// Run runs the whole process: it does the work of its spec until its input ends.
 func Run(argument string, in io.Reader, out io.Writer) (err error) {
 	p := &process{out: json.NewEncoder(out)}
 	if err := json.Unmarshal([]byte(argument), &p.spec); err != nil {

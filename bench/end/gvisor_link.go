@@ -71,8 +71,7 @@ type tunedLink struct {
 // maxHeaders is the length of an IP and a TCP header with options.
 const maxHeaders = 120
 
-// superSegment is the size of the stack's segments in bytes: the most that the kernel accepts in
-// one call.
+// superSegment is the size of the stack's segments in bytes. The packets of one fit into one call.
 const superSegment = 61440
 
 func (l *tunedLink) MTU() uint32                      { return l.mtu }

@@ -58,8 +58,8 @@ type delayed struct {
 	size int
 }
 
-// delayedRuns limits the number of runs in flight to a gigabyte of full runs. The relay drops
-// further runs.
+// delayedRuns limits the number of runs in flight, which hold a gigabyte if all are full. The relay
+// drops further runs.
 const delayedRuns = 1 << 14
 
 func (w *direction) carry() {

@@ -5,8 +5,8 @@
 //
 // A process takes a Spec as its argument and reports every event on standard output as a line of
 // JSON (Report). It reads commands from standard input, one per line: "usage" reports the resources
-// that it has used, "cpu" the same without memory, "count" the bytes received, and "go" starts its
-// work. The process ends when its standard input ends.
+// that it has used, "cpu" only the CPU time, "count" the bytes received, and "go" starts its work.
+// The process ends when its standard input ends.
 package end
 
 import (
@@ -80,8 +80,8 @@ const (
 
 // Report is a line that a process prints.
 type Report struct {
-	// Event is ready, usage, count, window (a receiver's time is over), end (it has everything),
-	// done (the work) or failed.
+	// Event is ready, usage, cpu, count, window (a receiver's time is over), end (it has
+	// everything), done (the work) or failed.
 	Event string
 	Error string `json:",omitempty"`
 	// Bytes is the number of bytes transferred in Took, and CPU is the CPU time that the process
@@ -90,7 +90,7 @@ type Report struct {
 	Took        time.Duration `json:",omitempty"`
 	// Bad counts wrong bytes among those that the receiver checked.
 	Bad int64 `json:",omitempty"`
-	// Whole reports that everything that the sender wrote has arrived.
+	// Whole means that all bytes that the sender wrote have arrived.
 	Whole bool `json:",omitempty"`
 	// Count is the number of rounds or connections.
 	Count int64 `json:",omitempty"`
@@ -105,7 +105,7 @@ type Usage struct {
 	Heap       int64         `json:",omitempty"` // bytes in use after a garbage collection
 	Resident   int64         `json:",omitempty"` // resident bytes, as the kernel counts them
 	Goroutines int           `json:",omitempty"`
-	// Packets that our stack sent, and those that its own queues dropped.
+	// Packets that the stack sent, and those that our stack's own queues dropped.
 	Packets, Drops uint64 `json:",omitempty"`
 }
 

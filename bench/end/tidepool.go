@@ -83,7 +83,7 @@ func (o *ours) Listen(port uint16) (net.Listener, error) {
 	return o.node.TCP.Listen(netip.AddrPortFrom(o.spec.Sides[0].Addr, port), listenBacklog)
 }
 
-// listenBacklog is the accept queue's limit, in all stacks.
+// listenBacklog is the limit of our accept queue.
 const listenBacklog = 1024
 
 func (o *ours) Dial(ctx context.Context, port uint16) (net.Conn, error) {

@@ -181,7 +181,7 @@ func (s *Shell) interfaces() (list []control.Interface, err error) {
 	return list, json.Unmarshal(line, &list)
 }
 
-// sumUp reads the router's counters, ends the router, and compares them with the packets received.
+// sumUp reads the router's counters, ends the router, and computes its figures per packet.
 func (s *Shell) sumUp(f flow) (r Forwarded, err error) {
 	list, err := s.interfaces()
 	if err != nil {

@@ -131,8 +131,8 @@ func (l *pair) ping(words string, count int, how string) (r control.PingResult, 
 	return r, l.near.answer(fmt.Sprintf("ping %v -c %d %s --json", serverAddr, count, how), &r)
 }
 
-// file sends a file over the link. It returns the sender's report, and how many packets the link
-// passed and dropped.
+// file sends a file over the link. It returns the sender's report, how many bytes the link passed,
+// and how many packets it dropped.
 func (l *pair) file(words string) (sent control.Transfer, passed, dropped uint64, err error) {
 	from, to := filepath.Join(l.dir, "sent"), filepath.Join(l.dir, "received")
 	if err := os.WriteFile(from, make([]byte, fileBytes), 0o600); err != nil {

@@ -18,9 +18,9 @@ type Sample struct {
 	Receiver   float64 // CPU time of the receiver in ns per byte
 	Drops      uint64  // packets dropped in our queues
 	Whole      bool    // everything that the sender wrote has arrived
-	Delivered  float64 // share of a ceiling's packets that arrived
+	Delivered  float64 // share of a ceiling's bytes that arrived
 	Rate       float64 // rounds or connections per second
-	Heap       int64   // in bytes per connection
+	Heap       int64   // in bytes, of all connections at both ends
 	Resident   int64   // in bytes
 	Goroutines int
 	Path       end.Path

@@ -131,7 +131,8 @@ func (r *Row) build(ctx context.Context, offloads bool) error {
 	return r.tune(ctx)
 }
 
-// configure sets an interface's address, brings it up and disables its offloads.
+// configure sets an interface's address, brings it up and, unless offloads is set, disables
+// offloads.
 func (r *Row) configure(ctx context.Context, place, dev, addr string, offloads bool) error {
 	ns := r.name(place)
 	if err := run(ctx, "ip", "-n", ns, "addr", "add", addr, "dev", dev); err != nil {

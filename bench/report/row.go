@@ -43,7 +43,7 @@ type Row struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Measured identifies our runs in a row; several rows may share them.
+// Measured identifies the runs of ours that a row compares; several rows may share them.
 type Measured struct {
 	Case          string
 	Send, Receive []float64 // CPU time of each end in each run, in ns per byte
@@ -58,9 +58,9 @@ type Ends struct {
 	TheirReceiveNs float64 `json:"their_receive_ns_per_byte,omitempty"`
 }
 
-// Weigh marks the goals of a case's rows that no Go program could have reached in this run, because
-// even the data plane without a protocol was slower. It takes the plane's speed from the plane's
-// row, if there is one.
+// Weigh marks those goals of a case that no Go program could have reached in this run, because even
+// the data plane without a protocol was slower. It takes the plane's speed from the plane's row, if
+// there is one.
 func Weigh(rows []Row) {
 	i := slices.IndexFunc(rows, func(r Row) bool { return r.Peer == "plane" })
 	if i < 0 {

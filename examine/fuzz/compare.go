@@ -125,7 +125,7 @@ func (f *finder) try(events []Event) error {
 	if d.Wrong == "" || f.knows(d.key, true) {
 		return nil
 	}
-	// An unconfirmed result is shrunk again with the full times.
+	// If the result is not confirmed, shrinking is repeated with more confirming runs.
 	for times := range confirmations + 1 {
 		shorter := shrink(d.Events, func(less []Event) bool {
 			x, err := f.hasty(less)
@@ -143,7 +143,7 @@ func (f *finder) try(events []Event) error {
 	return nil
 }
 
-// knows reports whether a kind of difference was found before.
+// knows reports whether a kind of difference was found before. If learn is set, it adds the kind.
 func (f *finder) knows(key coverage, learn bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

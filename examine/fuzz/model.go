@@ -239,7 +239,7 @@ func (m *model) move(to tcp.State) {
 		if m.listening {
 			to = tcp.StateListen
 		}
-	default: // no other effect changes the model
+	default: // no other state changes the model
 	}
 	m.state = to
 }

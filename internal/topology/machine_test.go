@@ -86,6 +86,7 @@ func TestBadMachines(t *testing.T) {
 	for text, want := range map[string]string{
 		"host a u@b":        "m.net:1:8: `ssh` is missing before u@b; expected host NAME ssh",
 		"host a ssh u@b:22": `ssh takes "u@b:22" as a name, without a port; expected ssh://u@b:22`,
+		// "" matches any error
 		"host a ssh":                         "",
 		"host a ssh -oProxyCommand=x":        `"-oProxyCommand=x" is not an ssh destination`,
 		"host a ssh u@b;c":                   `"u@b;c" is not an ssh destination`,

@@ -140,8 +140,8 @@ func TestFindWithoutNS3(t *testing.T) {
 	assert.ErrorContains(t, err, "TIDEPOOL_NS3=DIR/ns3")
 }
 
-// ns-3's Reno gains from the window growth at the end of a recovery. Without it, its goodput equals
-// the laboratory's; see docs/ns3.md.
+// ns-3's Reno gains from the window growth at the end of a recovery. Without that growth, its
+// goodput is close to the laboratory's; see docs/ns3.md.
 func TestRenoAndNS3(t *testing.T) {
 	simulator, err := Find(t.Context())
 	if errors.Is(err, ErrNotFound) {

@@ -65,7 +65,7 @@ func read(from io.Reader, cell *plan.Cell, trial int, record bool) (
 	return t, r, nil
 }
 
-// line parses a line: "flow I METRIC VALUE …", "link NAME METRIC VALUE …" or a sample.
+// line parses a line: "flow I METRIC VALUE …", "link NAME METRIC VALUE …", sample or progress.
 func line(fields []string, t *result.Trial, r *result.Record) error {
 	const head = 2
 	if len(fields) < head {
