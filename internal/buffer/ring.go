@@ -19,8 +19,8 @@ type chunk struct {
 }
 
 // Ring is a byte stream between one producer and one consumer. They may run in two goroutines,
-// which share only two atomic indexes. Positions are absolute offsets in the stream, from 0, and
-// never wrap in practice.
+// which synchronize only by atomic fields. Positions are absolute offsets in the stream, from 0,
+// and never wrap in practice.
 //
 // The storage is a list of 64 KiB chunks. The consumer only moves forward; the producer reuses a
 // chunk after the consumer has left it. A ring holds no chunk before its first Write, after a trim

@@ -2,7 +2,7 @@ package buffer
 
 import "sync"
 
-// chunks are chunks that rings have dropped. Without the pool, each short connection would leave
+// chunks is a pool of chunks that rings have dropped. Without it, each short connection would leave
 // 128 KiB to the garbage collector.
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
 

@@ -83,7 +83,7 @@ func (b *Batch) Full() bool {
 }
 
 // Scratch returns n bytes of the batch's memory for headers or whole packets. Their content is
-// undefined. It panics if Full was true before, or if n exceeds what one train may need.
+// undefined. It may panic if Full was true before, or if n exceeds what one train may need.
 func (b *Batch) Scratch(n int) []byte {
 	at := len(b.bytes)
 	if at+n > cap(b.bytes) && cap(b.bytes) < batchBytes {
@@ -134,8 +134,8 @@ func (b *Batch) Add(piece []byte) {
 }
 
 // AddRun adds packets of the same length, of which the last may be shorter. checked says that their
-// transport checksums are right. It adds as many as fit into one train, at least one, and returns
-// their number and their bytes. The batch uses the list until Reset.
+// transport checksums are right. It adds at least one, and at most as many as fit into one train.
+// It returns their number and their bytes. The batch uses the list until Reset.
 func (b *Batch) AddRun(iface int, hop netip.Addr, checked bool, packets [][]byte) (n, bytes int) {
 	size := len(packets[0])
 	if b.open && b.joins(iface, hop, size) {
