@@ -47,8 +47,8 @@ func ParseHeader(b []byte) (h Header, payload []byte, ok bool) {
 }
 
 // Verify reports whether the checksum of the datagram at the start of b is right. RFC 1122
-// §4.1.3.4: a checksum of zero was not computed, and is not verified. A datagram with any other
-// wrong checksum is discarded. IPv6 requires a checksum (RFC 8200 §8.1).
+// §4.1.3.4: a checksum of zero was not computed, and is not verified. A datagram with a wrong
+// checksum is discarded. IPv6 requires a checksum (RFC 8200 §8.1).
 func (h *Header) Verify(src, dst netip.Addr, b []byte) bool {
 	if h.Checksum == 0 {
 		return !src.Is6()

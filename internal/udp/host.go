@@ -157,7 +157,7 @@ const (
 	NoChecksum
 	// BadSource means that the source cannot be a host.
 	BadSource
-	// NoPort means that no socket has the port.
+	// NoPort means that no socket accepts the datagram.
 	NoPort
 	// Full means that the socket's queue is full.
 	Full
@@ -173,9 +173,9 @@ type Arrival struct {
 }
 
 // fromHost reports whether the source can be a host. An IPv4 host without an address may send to
-// all nodes on the link (RFC 1122 §3.2.1.3). Packets to loopback addresses came from the node
-// itself. A packet must not have an IPv4-mapped IPv6 source (RFC 4291 §2.5.5), because the answer
-// would leave over IPv4.
+// all nodes on the link (RFC 1122 §3.2.1.3). A loopback source needs a loopback destination: such
+// packets came from the node itself. A packet must not have an IPv4-mapped IPv6 source (RFC 4291
+// §2.5.5), because the answer would leave over IPv4.
 func (a *Arrival) fromHost() bool {
 	if a.Src.Is6() {
 		return !a.Src.IsMulticast() && !a.Src.IsUnspecified() && !a.Src.Is4In6() &&

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// pathMTU is the last report of a router on the path to a socket's peer.
+// pathMTU is the smallest MTU that routers on the path to a socket's peer have reported lately.
 type pathMTU struct {
 	mtu int
 	at  clock.Time
