@@ -60,7 +60,7 @@ func (f *captureFile) open() (err error) {
 		return errors.Join(err, f.file.Close())
 	}
 	if old := f.begun - 1 - f.keep; f.keep > 0 && old >= 0 {
-		_ = f.removeRegular(f.name(old)) // leaves a file that is not a capture any more
+		_ = f.removeRegular(f.name(old)) // leaves anything but a regular file
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func (h *Host) Finish() error {
 	h.pcap, h.files = nil, map[int]*capturing{}
 	h.mu.Unlock()
 	for _, c := range list {
-		c.finish() // the client that started the capture gets its result in a message
+		c.finish() // write has announced an error, if any
 	}
 	if pcap == nil {
 		return nil

@@ -113,8 +113,9 @@ func (o *Observer) Number(i int) int {
 	return i + 1
 }
 
-// Put copies a packet into the batch if there is room, and reports whether it was the observer's
-// last packet. header is the start of the packet, with complete headers. Only the loop calls it.
+// Put copies a packet into the batch, or only counts it if the observer is stalled. It reports
+// whether it was the observer's last packet. header is the start of the packet, with complete
+// headers. Only the loop calls it.
 func (o *Observer) Put(s *Packet, header []byte, pieces [][]byte) (last bool) {
 	o.shown++
 	last = o.Limit > 0 && o.shown >= o.Limit
@@ -156,7 +157,7 @@ func (o *Observer) skip(iface int) {
 // maxMarked bounds how many packets MarkDropped searches.
 const maxMarked = 4096
 
-// MarkDropped marks a packet as dropped after it was sent in this iteration. It returns false if it
+// MarkDropped marks a packet that was sent in this iteration as dropped. It returns false if it
 // finds no such packet. Only the loop calls it.
 func (o *Observer) MarkDropped(s *Packet, data []byte) bool {
 	list := o.batch.List

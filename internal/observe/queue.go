@@ -15,8 +15,8 @@ const (
 	spareBatches = 64
 )
 
-// queue holds the batches that wait for an observer, in order. It moves batches without copying
-// their packets: the loop copies each packet only once.
+// queue holds the batches that wait for an observer, in order. It moves long batches without
+// copying their packets again.
 type queue struct {
 	waiting []Batch
 	packets int     // number of packets in waiting

@@ -11,7 +11,7 @@ import (
 )
 
 // TraceFile traces one connection of a pcapng file: the connection of the first segment that
-// matches the filter. It reports a packet that a router received and forwarded only once.
+// matches the filter. A packet that a router received and forwarded is reported only once.
 func TraceFile(
 	r io.Reader, filter string, tell func(control.TracedSegment),
 ) (control.Traced, error) {
