@@ -64,8 +64,8 @@ func (o *Options) size() int {
 	return n
 }
 
-// put writes the list to b, which holds size() bytes. NOPs before each option align it to 32-bit
-// words (RFC 7323 appendix A).
+// put writes the list to b, which holds size() bytes. NOPs align the options to 32-bit words (RFC
+// 7323 appendix A).
 func (o *Options) put(b []byte) {
 	if len(b) == stampBytes && o.HasTimestamps && !o.SACKPermitted {
 		binary.BigEndian.PutUint32(b, stampLead) // twelve bytes: there is no other option

@@ -76,7 +76,7 @@ func (h *Host) catchSegment(now clock.Time, s *Segment, tw *timeWait) bool {
 // be forged.
 func (k *catch) unanswered() int { return len(k.held) - k.opened + k.admitted }
 
-// hold stores a SYN for a listener with Defer.
+// hold stores a SYN for a listener with Defer, answers it with a cookie, or drops it.
 func (l *Listener) hold(now clock.Time, s *Segment, tw *timeWait, path Path) {
 	h, k := l.host, &l.host.catch
 	if _, again := k.held[s.Tuple]; again {
@@ -120,8 +120,8 @@ func (k *catch) release(t Tuple) (caughtSYN, bool) {
 	return caught, ok
 }
 
-// NextCaught returns the tuple and the listener, or nil, of the next caught SYN or of the next
-// connection that a cookie established. It returns each of them once.
+// NextCaught returns the tuple and the listener of the next caught SYN, or of the next connection
+// that a cookie established. The listener is nil if the port has none. Each is returned once.
 func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 	for len(h.catch.fresh) > 0 {
 		t := h.catch.fresh[0]
@@ -137,7 +137,8 @@ func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 }
 
 // Admit answers a caught SYN as a listener would, or returns the connection that a cookie
-// established. It reports false if the host no longer holds the SYN, or has no route to its sender.
+// established. It reports false if the host no longer holds the SYN, has no route to its sender, or
+// has no room for a connection.
 func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	caught, ok := h.catch.release(t)
 	if c := caught.conn; c != nil {

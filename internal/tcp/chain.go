@@ -15,7 +15,7 @@ type neighbors[T any] struct{ next, prev *T }
 
 func (n *neighbors[T]) links() *neighbors[T] { return n }
 
-// push adds an object that is in no chain at the end.
+// push appends an object, which must be in no chain.
 func (c *chain[T, P]) push(e *T) {
 	*P(e).links() = neighbors[T]{prev: c.last}
 	if c.last == nil {

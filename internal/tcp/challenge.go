@@ -16,7 +16,7 @@ type budget struct {
 // ackLimits bounds the ACKs to unacceptable segments, which may be forged. It is allocated on
 // demand, because few connections need it.
 type ackLimits struct {
-	oowAt clock.Time // when the last empty segment outside the window was answered
+	oowAt clock.Time // when allowACK last reported true
 	// challenges is the connection's budget of challenge ACKs (RFC 5961 §7).
 	challenges budget
 }
@@ -58,8 +58,8 @@ func (h *challenges) spend(now clock.Time, own *budget) bool {
 }
 
 // allowance returns the host's budget for the second that begins. The budget is random, around the
-// configured mean. All connections share it, so from a known budget an off-path attacker could
-// learn how many challenge ACKs the host sends to others (CVE-2016-5696).
+// configured mean. All connections share it, so an off-path attacker who knew it could learn how
+// many challenge ACKs the host sends to others (CVE-2016-5696).
 func (h *challenges) allowance(now clock.Time) int {
 	n := h.cfg.Limits.ChallengeAcks
 	random := keyedAt(&h.cfg.Secret, 'b', &Tuple{}, uint32(uint64(now)/uint64(time.Second)))
@@ -67,7 +67,7 @@ func (h *challenges) allowance(now clock.Time) int {
 }
 
 // challengeACK drops a segment that may be forged or may come from a peer that has restarted, and
-// answers it (RFC 5961 §3.2, §4.2, §5.2).
+// answers it with a challenge ACK if the budgets allow (RFC 5961 §3.2, §4.2, §5.2).
 func (r *receiver) challengeACK(now clock.Time, reason Drop) {
 	r.drop(reason)
 	if r.ackLimits == nil {
@@ -81,7 +81,7 @@ func (r *receiver) challengeACK(now clock.Time, reason Drop) {
 // limitedACK answers an empty segment that needs an acknowledgment, such as a probe, a keepalive or
 // an old FIN. RFC 9293 §3.10.7.4 requires an ACK. But two ends that disagree about sequence numbers
 // would answer each other forever, and some course nodes repeat a FIN thousands of times. So
-// limitedACK sends one ACK per half an RTOMin, which answers every regular retransmission.
+// limitedACK sends at most one ACK per half an RTOMin, which answers every regular retransmission.
 func (r *receiver) limitedACK(now clock.Time) {
 	if r.allowACK(now) {
 		r.ack.atOnce()

@@ -20,9 +20,9 @@ type Path struct {
 	MTU int
 	// Local is the address that packets to the peer come from.
 	Local netip.Addr
-	// DefaultMSS makes the host send a peer without an MSS option segments of at most 536 bytes, or
-	// 1220 over IPv6 (RFC 9293 §3.7.1), and an MSS option on the SYN-ACK. Otherwise the host
-	// assumes that the peer accepts the outlet's MTU.
+	// With DefaultMSS, a peer that sends no MSS option gets segments of at most 536 bytes, or 1220
+	// over IPv6 (RFC 9293 §3.7.1), and an MSS option on the SYN-ACK. Otherwise the host assumes
+	// that the peer accepts the outlet's MTU.
 	DefaultMSS bool
 	// NotHost is set if there is no route because the address is not the address of a single host.
 	NotHost bool
@@ -43,8 +43,8 @@ type Config struct {
 	MSL time.Duration
 	// TrainSegments is the largest train in segments; zero: 44.
 	TrainSegments int
-	// Secret keys the initial sequence numbers and the choice of ports (RFC 9293 §3.4.1, RFC
-	// 6056). The driver fills it with random bytes once a boot; zero is predictable.
+	// Secret keys the initial sequence numbers (RFC 9293 §3.4.1), timestamps, cookies and choice of
+	// ports (RFC 6056). The driver fills it with random bytes at boot; zero is predictable.
 	Secret [16]byte
 	// Algorithms are the host's own congestion controllers. Recovery.Congestion and
 	// Sockopts.Congestion find their names before the names of package congestion.
@@ -54,8 +54,8 @@ type Config struct {
 	Sequence func(Tuple) uint32
 }
 
-// Knobs are the settings that an operator may change while a host runs. They apply to later
-// connections; only the bounds of the RTO apply to all.
+// Knobs are the settings that an operator may change while a host runs. Most apply to later
+// connections only. The bounds of the RTO, DelayedAck, MTUProbing and NoResets apply to all.
 type Knobs struct {
 	Recovery Recovery
 	// DelayedAck is how long an acknowledgment may be delayed; zero: a fifth of RTOMin, at most 40
@@ -129,8 +129,8 @@ type Limits struct {
 	// SynBacklog bounds each listener's half-open connections (RFC 4987 §3.1); zero: 1024. Beyond
 	// it Knobs.SynCookies decides.
 	SynBacklog int
-	// ChallengeAcks is the budget of challenge ACKs a second for the whole host, on the average
-	// (RFC 5961 §7); zero: 1000. A connection has 10 in 5 s.
+	// ChallengeAcks is the budget of challenge ACKs a second for the whole host, on average (RFC
+	// 5961 §7); zero: 1000. A connection has 10 in 5 s.
 	ChallengeAcks int
 }
 

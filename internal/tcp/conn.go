@@ -195,7 +195,7 @@ func (c *Conn) enterIdle() {
 	c.idleAt = clock.Never
 }
 
-// freeState frees the same state when the connection is over.
+// freeState frees what enterIdle frees, and the rings' unused memory, when the connection is over.
 func (c *Conn) freeState() {
 	c.snd.rec.End()
 	c.snd.tx.TrimConsumer()

@@ -43,7 +43,7 @@ const (
 )
 
 // cookieMSS returns the segment sizes that a cookie can encode; others are rounded down. The first
-// entry means a SYN without options. The others fit MTUs of 576 and 1280 bytes, the course's 1400,
+// entry means a SYN without options. Most others fit MTUs of 576 and 1280 bytes, the course's 1400,
 // PPPoE, Ethernet and jumbo frames.
 func cookieMSS(t *Tuple) [9]uint16 {
 	if t.RemoteAddr.Is6() {
@@ -141,7 +141,7 @@ func cookieIndex(s *Segment) int {
 	return i
 }
 
-// cookieStamp returns the low bits of the timestamp for a SYN.
+// cookieStamp returns the low bits of the timestamp in the answer to a SYN.
 func cookieStamp(s *Segment) uint32 {
 	bits := uint32(noCookieScale)
 	if s.Options.HasWindowScale {
@@ -157,7 +157,7 @@ func cookieStamp(s *Segment) uint32 {
 }
 
 // acceptCookie opens the connection for a returned cookie, as if its SYN had been stored. It
-// reports false if the ACK carries no cookie.
+// reports false if the ACK carries no valid cookie.
 func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	h := l.host
 	if l.cookieAt == clock.Never || now.Sub(l.cookieAt) > cookieAges*cookieMinute {

@@ -10,7 +10,7 @@ const (
 	DropFlags                    // flags that are invalid in this state
 	DropSequence                 // outside the receive window
 	DropDuplicate                // all data was received before
-	DropAck                      // acknowledges data that was never sent, or was sent long ago
+	DropAck                      // acknowledges data that was never sent, or is far too old
 	DropNoAck                    // has no ACK flag although the state requires it
 	DropReset                    // a reset that is not at RCV.NXT (RFC 5961 §3.2)
 	DropSYN                      // a SYN in a synchronized state (RFC 5961 §4.2)
@@ -41,8 +41,8 @@ type Drops [NumDrops]uint64
 // Counters are a host's totals.
 type Counters struct {
 	SegmentsIn, SegmentsOut uint64
-	// Opened counts connections that were started or accepted, Refused the resets sent for unknown
-	// connections.
+	// Opened counts connections that were started or accepted, Refused the resets that answered
+	// segments.
 	Opened, Refused uint64
 	// ChallengeAcks counts challenge ACKs sent, ChallengesSpared challenge ACKs that the budget
 	// prevented.

@@ -81,8 +81,8 @@ func (k *handshake) negotiate(knobs *Knobs, s *Segment) Options {
 }
 
 // synFlags returns the ECN flags of our SYN or SYN-ACK (RFC 3168 §6.1.1). After a timeout or a
-// reset the SYN no longer requests ECN (RFC 3168 §6.1.1.1), because some middleboxes treat that as
-// an attack.
+// reset the SYN no longer requests ECN (RFC 3168 §6.1.1.1), because some middleboxes treat the
+// request as an attack.
 func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
 	requests := knobs.ECN == ECNOn || knobs.ECN == ECNDCTCP
 	switch {
@@ -134,8 +134,9 @@ func (k *handshake) retryWithoutECN() bool {
 }
 
 // plainSYN is the number of the first retransmission of a SYN that has no options: the third, or
-// the last if there are fewer. On a path that loses one packet in ten each way, one connection in
-// 28 loses two SYNs in a row, and one in 146 loses three. Such a connection would have no SACK.
+// the last if there are fewer. On a path that loses one packet in ten each way, two SYNs in a row
+// stay unanswered for one connection in 28, and three for one in 146. Without options, such a
+// connection has no SACK.
 const plainSYN = 3
 
 // plainAge is how long the host sends SYNs without options to a peer that answered without them.

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Info is the state of a connection: what operators and programs see, and numbers for this node.
+// Info is the state of a connection: recovery.Info, and values that only this node shows.
 type Info struct {
 	recovery.Info
 	Time     clock.Time // time of the snapshot
@@ -82,7 +82,7 @@ type TraceInfo struct {
 	RTT                  time.Duration
 }
 
-// TraceInfo returns the part of Info that traces need, and is cheaper.
+// TraceInfo returns the part of Info that traces need. It is cheaper than Info.
 func (c *Conn) TraceInfo() TraceInfo {
 	g := TraceInfo{
 		State: c.State(), Recovery: "open", Congestion: c.snd.rec.CC.Name,
@@ -207,10 +207,10 @@ func (c *Conn) Reassembly() Reassembly {
 	return view
 }
 
-// SetProbe calls f with the connection's state when data is sent, when an acknowledgment contains
-// new information, and at timeouts, tail probes and window probes. It also calls f when the state
-// or the sender's limit changes, when a recovery begins, ends or is undone, and when the sender
-// responds to an ECN mark. The Info is valid only during the call, and f must not call the
+// SetProbe makes the connection call f with its state when data is sent, when an acknowledgment
+// contains new information, and at timeouts, tail probes and window probes. It also calls f when
+// the state or the sender's limit changes, when a recovery begins, ends or is undone, and when the
+// sender responds to an ECN mark. The Info is valid only during the call, and f must not call the
 // connection. A nil f turns the probe off.
 func (c *Conn) SetProbe(f func(*Info)) {
 	c.snd.rec.Changed = nil

@@ -192,8 +192,9 @@ func (c *Conn) handleReset(now clock.Time, seq uint64) {
 	}
 }
 
-// handleSYN processes a SYN in the window (fourth step). Every SYN gets a challenge ACK (RFC 5961
-// §4.2). A peer that has restarted answers it with a reset at exactly RCV.NXT.
+// handleSYN processes a SYN in the window (fourth step). It gets a challenge ACK (RFC 5961 §4.2),
+// except in SYN-RECEIVED after a passive OPEN. A peer that has restarted answers the challenge ACK
+// with a reset at exactly RCV.NXT.
 func (c *Conn) handleSYN(now clock.Time) {
 	if c.state == StateSynReceived && !c.hs.has(hsActive) {
 		c.host.drop(DropSYN)
@@ -253,8 +254,8 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 }
 
 // remember stores the timestamp to echo, if the segment begins at or before the last acknowledgment
-// (RFC 7323 §4.3 (2)). So a delayed acknowledgment echoes its first segment, and a gap does not
-// count as delay of the path.
+// (RFC 7323 §4.3 (2)). So a delayed acknowledgment echoes the first segment that it covers, and
+// after a gap the segment that filled it.
 func (s *stamps) remember(now clock.Time, g *Segment, seq uint64) {
 	if g.Options.HasTimestamps && seq <= s.lastAck && !s.old(now, g.Options.TSVal) {
 		s.recent, s.recentAt = g.Options.TSVal, now

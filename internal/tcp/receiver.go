@@ -19,7 +19,7 @@ type receiver struct {
 	ack        delayedAck
 	tune       autotuning
 	reassembly *reassembly // nil while the connection is idle
-	ackLimits  *ackLimits  // nil: no such ACK was sent
+	ackLimits  *ackLimits  // nil: not needed yet
 	bytes      uint64      // bytes received in order
 	early      uint64      // segments that arrived out of order
 	marks      uint64      // segments that arrived with CE
@@ -116,9 +116,9 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 		start = min(r.nxt, end)
 		r.reportDuplicate(seq, start)
 	}
-	limit := r.offeredEdge() // so place never writes beyond the ring
+	limit := r.offeredEdge()
 	if !r.closed {
-		// The advertised window is rounded up and may exceed the buffer.
+		// The advertised window is rounded up, but place must not write beyond the buffer.
 		limit = min(limit, r.nxt+uint64(r.rx.Free()))
 	}
 	if r.fin != 0 {

@@ -2,12 +2,12 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// replies are the segments that no connection sends: resets for unknown connections, and
+// replies are the segments that Conn.output does not send: resets, SYN-ACKs with cookies, and
 // acknowledgments from TIME-WAIT.
 type replies struct {
 	cfg     *Config
 	drops   *Drops
-	refused uint64 // resets sent for unknown connections
+	refused uint64 // resets that answered segments
 	ring    []reply
 	head, n int
 }
@@ -61,8 +61,7 @@ func (q *replies) ack(now clock.Time, e *timeWait) {
 	q.push(r)
 }
 
-// reset answers a segment of no connection with a reset that its sender accepts (RFC 9293
-// §3.10.7.1).
+// reset answers a segment with a reset that its sender accepts (RFC 9293 §3.10.7.1).
 func (q *replies) reset(s *Segment) {
 	if s.Flags.Has(RST) || q.cfg.NoResets {
 		return

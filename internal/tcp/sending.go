@@ -16,7 +16,7 @@ type sending struct {
 }
 
 // next fills s with the next data to send, at most room segments, and reports whether any may leave
-// now. The order is: probes, retransmissions, new data, and last segments that may be lost.
+// now. The order is: probes, retransmissions, new data, and finally segments that may be lost.
 func (d *sender) next(now clock.Time, room int, s *sending) bool {
 	if d.rec.CC.Controller == nil && !d.begins(now) {
 		return false

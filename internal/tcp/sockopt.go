@@ -33,8 +33,8 @@ type Sockopts struct {
 	TOS uint8
 	// TTL is the time to live of the packets sent; zero: 64 (RFC 9293 §3.9.2).
 	TTL uint8
-	// Congestion names the congestion control to change to, which keeps the window. An empty name
-	// changes nothing.
+	// Congestion names the new congestion control, which starts with the old one's window. An empty
+	// name changes nothing.
 	Congestion string
 	// FileDigest offers in the SYN that a file with its digest follows, or accepts the peer's offer
 	// (docs/decisions/0001-file-digest.md). On an established connection it says that both ends

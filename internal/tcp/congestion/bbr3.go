@@ -31,7 +31,7 @@ const (
 	bbr3Cruise                    // ProbeBW: at the bandwidth
 	bbr3Refill                    // ProbeBW: one round at the bandwidth, without short-term limits
 	bbr3Up                        // ProbeBW: above the bandwidth
-	bbr3ProbeRTT                  // almost nothing in flight, so that the flow has no queue
+	bbr3ProbeRTT                  // half the usual data in flight, so that the queue drains
 	bbr3NoState                   // no state to return to
 )
 

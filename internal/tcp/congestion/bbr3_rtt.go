@@ -7,7 +7,7 @@ import (
 )
 
 // bbr3Probed is the minimum round-trip time since ProbeRTT was last due (draft-ietf-ccwg-bbr
-// §5.3.4). ProbeRTT is due every five seconds.
+// §5.3.4). ProbeRTT is due after five seconds without a lower one.
 type bbr3Probed struct {
 	least time.Duration
 	at    clock.Time

@@ -47,8 +47,8 @@ type Ack struct {
 	// CwndLimited says that in this round or the last the window limited the sender, not the
 	// application or the receiver. A window that is not used must not grow (RFC 7661 §4.4).
 	CwndLimited bool
-	// Recovering says that fast recovery is in progress: PRR controls sending, and the window does
-	// not grow.
+	// Recovering says that the window must not grow: in fast recovery, where PRR controls sending,
+	// at an ECN mark, and usually while only SACK reports data.
 	Recovering bool
 	// Echo says that the ECE flag is set (RFC 3168 §6.1.3). Marked is the number of Delivered bytes
 	// that arrived marked, as a DCTCP receiver reports them (RFC 8257 §3.2). For any other
@@ -182,7 +182,8 @@ type Controller interface {
 
 // Restarter is a Controller that handles idle times.
 type Restarter interface {
-	// OnRestart is called before the first data that is sent after nothing was in flight.
+	// OnRestart is called before data is sent while nothing is in flight, and after the window was
+	// not used for a long time.
 	OnRestart(r *Restart)
 }
 
@@ -227,7 +228,8 @@ type Config struct {
 	// FixedWindow is the window of "fixed" in bytes. Zero: InitialWindow.
 	FixedWindow int
 	// Cwnd and Ssthresh are the initial state of a controller that replaces another, in bytes. Cwnd
-	// is also set after lost SYNs. Zero: InitialWindow, and arbitrarily high (RFC 5681 §3.1).
+	// is also set after lost SYNs. Zero: Cwnd is InitialWindow, Ssthresh arbitrarily high (RFC 5681
+	// §3.1).
 	Cwnd, Ssthresh int
 	// SRTT and MinRTT are the connection's measurements so far, zero without a sample.
 	SRTT, MinRTT time.Duration

@@ -5,9 +5,9 @@ import "math"
 // These algorithms use floating point, and must give the same results on every machine. IEEE 754
 // defines sums, products, quotients and square roots exactly. But a compiler may fuse x*y+z into
 // one rounding, which Go does on arm64 and not on amd64, and most functions of package math differ
-// in the same way. So products that are added to something are converted to float64 first, which
-// forces the rounding (Go specification), and only exact functions of math are used. A test of
-// package sim finds violations.
+// between machines too. So products that are added to something are converted to float64 first,
+// which forces the rounding (Go specification), and only exact functions of math are used. A test
+// of package sim finds violations.
 
 // cubeRoot returns the cube root of a positive x, identical on every machine. It uses Newton's
 // method, and starts from a third of the exponent.

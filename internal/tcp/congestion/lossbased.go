@@ -98,8 +98,8 @@ func (w *lossBased) OnExit(e *Exit) {
 }
 
 // OnRestart reduces the window after an idle time longer than the timeout, because no
-// acknowledgments clock it out (RFC 5681 §4.1). The threshold stays (RFC 7661 §4.4.3), so that slow
-// start returns to the previous window.
+// acknowledgments clock it out (RFC 5681 §4.1), or if it was long unused (RFC 7661 §4.4.3). The
+// threshold becomes at least three quarters of the old window, so that slow start returns there.
 func (w *lossBased) OnRestart(r *Restart) {
 	if w.cwnd <= w.initial || !r.Unvalidated && r.Idle <= r.RTO {
 		return

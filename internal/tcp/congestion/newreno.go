@@ -9,7 +9,7 @@ type newreno struct {
 
 func newNewReno(cfg Config) Controller { return &newreno{lossBased: newLossBased(&cfg)} }
 
-// OnLoss halves the window.
+// OnLoss halves the window, or sets it to one segment after a timeout.
 func (r *newreno) OnLoss(l *Loss) {
 	r.fast = l.Kind == Detected
 	r.reduce(l)

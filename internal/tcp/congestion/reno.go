@@ -5,5 +5,5 @@ type reno struct{ lossBased }
 
 func newReno(cfg Config) Controller { return &reno{newLossBased(&cfg)} }
 
-// OnLoss halves the window.
+// OnLoss halves the window, or sets it to one segment after a timeout.
 func (r *reno) OnLoss(l *Loss) { r.reduce(l) }

@@ -184,8 +184,8 @@ func (v *Recovery) Transmitted(now clock.Time, behind uint32, n, segments int) {
 	})
 }
 
-// AppLimited records that the application limits the sender. Rate samples do not count until all
-// data now in flight has been delivered.
+// AppLimited records that the application limits the sender, unless the window is full. Rate
+// samples are application-limited until all data now in flight has been delivered.
 func (v *Recovery) AppLimited() {
 	if v.CC.Controller == nil || v.Pipe() < v.CC.Cwnd() {
 		v.Record.appLimited = v.Record.delivered + uint64(v.Pipe()) + 1

@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Counts are the event counters of a connection. The comments give Linux's names where they differ.
+// Counts are the event counters of a connection.
 type Counts struct {
 	TotalRetrans    uint64 `json:"retransmits"`
 	TotalRTO        uint64 `json:"timeouts"`      // retransmission timeouts that fired

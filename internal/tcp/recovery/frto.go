@@ -58,7 +58,7 @@ func (e *episode) lookForward(r *Ack, snd *Space, sack, more bool) (spurious, re
 // these.
 func (e *episode) Fresh() (n int, only bool) { return e.fresh, e.forward == forwardNew }
 
-// EndForward ends F-RTO if no new data has followed the first segment, and reports whether it did.
+// EndForward ends F-RTO if no new data has followed the first segment, and then returns true.
 func (e *episode) EndForward(mss int) bool {
 	if e.fresh != forwardSegments*mss {
 		return false

@@ -48,9 +48,9 @@ func (p *Pacer) Holds(now clock.Time) clock.Time {
 	return p.next
 }
 
-// sent records that a train of n bytes left at now. A train that left late makes up for at most a
-// quantum of time. Without that, each train of a fast link, which is shorter than a quantum, would
-// lose the tens of microseconds that a timer costs.
+// sent records that a train of n bytes left at now. If it left late, the next trains may leave
+// sooner, by at most a quantum. Otherwise each train of a fast link would lose the tens of
+// microseconds that a timer costs.
 func (p *Pacer) sent(now clock.Time, n, mss int) {
 	if p.rate == 0 || n == 0 {
 		return

@@ -23,7 +23,7 @@ type Recovery struct {
 	LastSent     clock.Time // when a SYN, data or a FIN was last sent
 	rate         rate
 	Pacer        Pacer
-	Changed      func(now clock.Time) // called when an episode begins or ends; may be nil
+	Changed      func(now clock.Time) // the connection's probe; may be nil
 	*outstanding                      // nil: the connection is idle
 	idleState    idleState
 	saved        *lasting // Kept while the connection is idle; nil: all zero
@@ -78,8 +78,8 @@ func (v *Recovery) Establish(now clock.Time, sack, again bool) {
 	v.At.RTO, v.Retries, v.Backoff = clock.Never, 0, 0
 	v.strategy = choose(v.shared.Strategy, sack)
 	if at := v.shared.lossAt; at != clock.Never && now.Sub(at) < lossMemory {
-		// RFC 9040 §3.1: use the losses that other connections have seen lately. After the only
-		// loss of a short connection, no more data may arrive to reveal it.
+		// RFC 9040 §3.1: use the losses that other connections have seen lately. A short connection
+		// may send no data after its only loss that would reveal it.
 		v.losses.freeAt = lossFreeAfter
 	}
 	if again {
@@ -102,8 +102,8 @@ func (v *Recovery) ResendLarge(mss int) {
 	v.Episode.force = v.Record.Lost()
 }
 
-// ResendProbe marks an MTU probe for retransmission that a router reports as too big. It returns
-// false if no probe starts at seq.
+// ResendProbe marks the MTU probe at seq, which a router reports as too big, for retransmission. It
+// returns false if no probe starts at seq.
 func (v *Recovery) ResendProbe(seq uint64) bool {
 	id := v.Record.find(seq)
 	if !v.Record.has(id) || v.Record.at(id).flags&MTUProbe == 0 {

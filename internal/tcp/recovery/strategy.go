@@ -14,7 +14,7 @@ type strategy struct {
 
 // detector is the algorithm behind a strategy.
 type detector interface {
-	// detect marks the segments as lost that an acknowledgment shows to be lost.
+	// detect marks as lost the segments that an acknowledgment shows to be lost.
 	detect(v *Recovery, r *Ack)
 	// overdue reports whether a timeout declares an unacknowledged segment lost.
 	overdue(v *Recovery, r *Ack, rec *record) bool

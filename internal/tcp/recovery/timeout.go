@@ -12,8 +12,8 @@ import (
 // of a few milliseconds.
 const (
 	// pauseFloor is the minimum wait for a probe or timeout on a path without losses. It is longer
-	// than a process waits for CPU time while a few others run. A first loss is repaired after this
-	// time at the latest, or sooner if later data reveals it.
+	// than a process waits for CPU time while a few others run. A first loss is repaired only after
+	// this time, unless later data reveals it sooner.
 	pauseFloor = 10 * time.Millisecond
 	// lossFreeAfter is the number of segments without a loss after which a path counts as
 	// loss-free.
@@ -39,8 +39,8 @@ func (v *Recovery) noteLoss(now clock.Time) {
 	v.shared.lossAt = now
 }
 
-// timeout returns the current retransmission timeout. On paths with losses, RTOMin replaces the
-// minimum of RFC 6298 §2.4, a second.
+// timeout returns the current retransmission timeout. On a path without losses it is at least
+// pauseFloor.
 func (v *Recovery) timeout() time.Duration {
 	d := v.RTO(v.Backoff)
 	if v.losses.free() {

@@ -114,7 +114,7 @@ func (r *Ack) probeAnswered() {
 	switch {
 	case v.snd.Una < p.end && !both:
 	case !p.repeated, both:
-		p.end = 0 // new data was needed, or both copies arrived
+		p.end = 0 // the probe was new data, or both copies arrived
 	case v.snd.Una > p.end:
 		// The probe repaired the only loss. Congestion control must still see it.
 		p.end = 0

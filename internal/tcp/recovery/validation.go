@@ -75,8 +75,8 @@ func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
 	return flight
 }
 
-// advance reports whether SND.UNA has passed the data that was in flight when the last round began,
-// and then begins a new round. prior is the data in flight, sent the count of transmissions.
+// advance reports whether SND.UNA has passed the data that was in flight when this round began. If
+// so, it begins a new round. prior is the data in flight, sent the count of transmissions.
 func (l *rounds) advance(now clock.Time, snd *Space, prior int, sent uint64) bool {
 	l.peak = max(l.peak, prior)
 	if snd.Una < l.roundEnd {

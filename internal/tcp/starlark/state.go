@@ -81,8 +81,8 @@ func (s *state) SetField(name string, v starlark.Value) error {
 	return s.setOwn(name, v)
 }
 
-// setCwnd sets the window. It is at least a segment, so that sending never stops, and at most the
-// maximum.
+// setCwnd sets the window. It is at least a segment or the current window, whichever is less, so
+// that sending never stops, and at most the maximum.
 func (s *state) setCwnd(v starlark.Value) error {
 	least := min(s.cwnd.n, int64(s.mss))
 	if err := set(&s.cwnd, "state.cwnd", v); err != nil {
