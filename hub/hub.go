@@ -197,7 +197,7 @@ func (h *Hub) owner(a netip.Addr) *student {
 	return nil
 }
 
-// keep saves the state periodically while the hub runs.
+// keep saves the state, and warns if that fails.
 func (h *Hub) keep() {
 	if err := h.Save(); err != nil && h.cfg.Warn != nil {
 		h.cfg.Warn(err)
