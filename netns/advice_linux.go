@@ -15,7 +15,7 @@ const (
 	countSetting    = "/proc/sys/user/max_user_namespaces"
 )
 
-// settings reads a setting of the kernel; tests replace it.
+// setting reads a setting of the kernel; tests replace it.
 var setting = func(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func userNamespaceAdvice() string {
 		"with --security-opt seccomp=unconfined"
 }
 
-// deviceAdvice adds the distribution's restrictions to an error of opening the TUN device.
+// deviceAdvice returns userNamespaceAdvice if AppArmor may have caused the error of a device.
 func deviceAdvice(err error) string {
 	if errors.Is(err, unix.EPERM) && setting(appArmorSetting) == "1" {
 		return userNamespaceAdvice()

@@ -72,7 +72,7 @@ func Join(namespaces []*os.File, p Program) (*Process, error) {
 	return q, nil
 }
 
-// joining has everything that the new process needs. It is prepared, because the process must not
+// joining has everything that the new process needs. Join prepares it, because the process must not
 // allocate memory.
 type joining struct {
 	spaces    [3]uintptr // descriptors of the user, network and mount namespaces

@@ -11,7 +11,7 @@ import (
 // Main does nothing on this system.
 func Main() {}
 
-// Adopt does nothing on this system.
+// Adopt returns ErrUnsupported.
 func Adopt() error { return ErrUnsupported }
 
 // Process is a program in its namespaces.

@@ -187,7 +187,7 @@ func (l Left) awaitEnd() {
 	case <-ended:
 	case <-over.C:
 	}
-	_, _ = unix.Wait4(-1, nil, unix.WNOHANG, nil) // may have been counted already
+	_, _ = unix.Wait4(-1, nil, unix.WNOHANG, nil) // the child may have been reaped already
 }
 
 // children returns the children of this process.
