@@ -16,7 +16,7 @@ type Need struct {
 	Memory int64 // in bytes; 0: unknown on this system
 }
 
-// Measure runs the program in dir with these arguments, as a task does. It returns the time and
+// Measure runs the job's program with these arguments, as a task does. It returns the time and
 // memory used.
 func (j *Job) Measure(ctx context.Context, args []string) (Need, error) {
 	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // our own program

@@ -44,7 +44,7 @@ func (s *Slurm) ask(ctx context.Context) error {
 	return nil
 }
 
-// Limit is the smaller of the controller's MaxArraySize and MaxJobCount, which counts each part.
+// Limit is one less than the smaller of MaxArraySize and MaxJobCount, which counts each part.
 func (s *Slurm) Limit(ctx context.Context) (int, error) {
 	if err := s.ask(ctx); err != nil {
 		return 0, err
@@ -214,7 +214,6 @@ func (s *system) advised(output string) string {
 func (s *system) run(ctx context.Context, stdin, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	// runs a command of the batch system
 	c := exec.CommandContext(ctx, name, args...) //nolint:gosec // a command of the system
 	c.Stdin = strings.NewReader(stdin)
 	var out, output bytes.Buffer
