@@ -17,7 +17,7 @@ func (h *Header) Size() int {
 
 // Append appends the header to b with TotalLen as given: for IPv4 20 bytes, the options padded to a
 // multiple of four, and the checksum; for IPv6 40 bytes, the extension headers and, for a fragment
-// or with an ID, the Fragment header. The zero Addr is 0.0.0.0.
+// or with an ID, the Fragment header. The zero Addr is written as zeros.
 func (h Header) Append(b []byte) []byte {
 	if h.Is6() {
 		return h.append6(b)
@@ -88,7 +88,8 @@ func (h *Header) size6() int {
 	return n
 }
 
-// append6 is like Append, for IPv6. The last header of h.Options must name the next header.
+// append6 is like Append, for IPv6. The last header in h.Options must have h.Protocol as its next
+// header.
 func (h *Header) append6(b []byte) []byte {
 	start := len(b)
 	b = append(b, make([]byte, HeaderLen6)...)

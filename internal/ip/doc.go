@@ -2,8 +2,8 @@
 // (RFC 8200): the header codec, forwarding, the routing table, fragmentation and reassembly, and
 // the reasons of drops.
 //
-// It is pure. Its only state is in Table and Reassembler. Package stack connects it to the links
-// and to the protocols above.
+// It is pure: its state is in types such as Table and Reassembler. Package stack connects it to the
+// links and to the protocols above.
 //
 // A received packet passes ParseHeader (header.go). If it is for another host, Table.Lookup finds
 // its route (route.go) and DecrementTTL updates its header (forward.go), or a Fragmenter splits it

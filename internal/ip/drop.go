@@ -48,7 +48,7 @@ const (
 	DropUDPHeader                         // UDP header too short, or invalid length
 	DropUDPChecksum                       // wrong UDP checksum
 	DropUDPNoChecksum                     // IPv6 without a UDP checksum (RFC 8200 §8.1)
-	DropUDPPort                           // no UDP socket has the port
+	DropUDPPort                           // no UDP socket accepts the datagram
 	DropUDPFull                           // the UDP socket's receive buffer is full
 	DropICMPRate                          // an ICMP error of this node exceeded the rate limit
 	DropICMP                              // ICMP message too short, or wrong checksum

@@ -37,7 +37,7 @@ type Refusal struct {
 
 func silent(drop DropReason) Refusal { return Refusal{Drop: drop} }
 
-// problem refuses a packet with a parameter problem, unless it is multicast (RFC 4443 §2.4(e.3)).
+// problem refuses a packet, and reports that unless it is multicast (RFC 4443 §2.4(e.3)).
 func (h *Header) problem(drop DropReason, code uint8, pointer int) Refusal {
 	return Refusal{Drop: drop, Report: !h.Dst.IsMulticast(), Code: code, Pointer: pointer}
 }
@@ -57,8 +57,9 @@ func (h *Header) CheckOptions(b []byte) Refusal {
 }
 
 // Walk processes the other extension headers of packet b for this node, in their order (RFC 8200
-// §4), up to the upper layer's header or to that of a fragment. It updates h.Len, Protocol, Options
-// and the fields that a Fragment header contains. The payload is then b[h.Len:h.TotalLen].
+// §4), up to the upper layer's header, or through a fragment's Fragment header. It updates h.Len,
+// Protocol, Options and the fields that a Fragment header contains. The payload is then
+// b[h.Len:h.TotalLen].
 func (h *Header) Walk(b []byte) Refusal {
 	if !isExtension(h.Protocol) && h.Protocol != NextNone {
 		return Refusal{}

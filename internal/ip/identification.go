@@ -37,7 +37,7 @@ func NewIdentifications(secret [16]byte) *Identifications {
 
 // Next returns the identification of another datagram. For IPv6 it is never 0.
 func (x *Identifications) Next(src, dst netip.Addr, protocol uint8) uint32 {
-	// Consecutive datagrams have few destinations, so some are cached, as in Table.Hop.
+	// Consecutive datagrams have few destinations, so their sequences are cached, as in Table.Hop.
 	from, to := src.As16(), dst.As16()
 	q := &x.cache[(from[15]^to[15]^to[14]^to[13]^protocol)%cacheSize]
 	if !q.known || q.src != src || q.dst != dst || q.protocol != protocol {

@@ -22,7 +22,7 @@ type ReassemblyConfig struct {
 	// MaxDatagrams is the maximum number of incomplete datagrams; 0: 1024.
 	MaxDatagrams int
 	// MaxFragments is the maximum number of fragments of a datagram; 0: 4096. The longest datagram
-	// in the smallest fragments of a path with the minimum MTU has 2340.
+	// has 2340 if links with MTUs of 76 and 68 bytes fragment it in turn.
 	MaxFragments int
 }
 

@@ -232,7 +232,7 @@ func (s *unitSet) next(u int) int { return s.seek(u, 0) }
 // gap returns the first unit from u on that is not in the set, or maxUnits.
 func (s *unitSet) gap(u int) int { return s.seek(u, ^uint64(0)) }
 
-// seek returns the first unit, from u on, whose bit is set, or clear if none is all ones.
+// seek returns the first unit from u on whose bit differs from none's, which are all equal.
 func (s *unitSet) seek(u int, none uint64) int {
 	for w := u / 64; w < len(s); w++ {
 		word := s[w] ^ none

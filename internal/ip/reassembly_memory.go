@@ -16,7 +16,7 @@ const (
 	keptDatagrams = 32
 )
 
-// source is the sum of the datagrams of one source.
+// source has the incomplete datagrams of one source, and their sums.
 type source struct {
 	addr  netip.Addr // address that origin returns
 	bytes int

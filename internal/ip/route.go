@@ -76,8 +76,8 @@ type recent struct {
 // Len returns the number of prefixes.
 func (t *Table) Len() int { return t.prefixes }
 
-// Insert adds a route, or replaces that of its origin to the same prefix. It ignores host bits of
-// the prefix.
+// Insert adds a route, or replaces the one of the same origin to the same prefix. It ignores host
+// bits of the prefix.
 func (t *Table) Insert(r Route) {
 	r.Prefix = r.Prefix.Masked()
 	root, addr := t.split(r.Prefix)

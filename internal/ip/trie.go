@@ -24,7 +24,7 @@ type entry struct {
 // Prefixes that end with the byte, three of five in the Internet's table, are a set of its values.
 // The shorter ones are the inner nodes of a binary tree over its bits, numbered as in a heap: 1 is
 // every value, 2k and 2k+1 are the halves of k. So the prefixes that contain a byte b are found by
-// shifting 256+b right, the longest first. The values of a set's members are in a slice, in the
+// shifting 256+b right, the longest first. The routes of a set's members are in a slice, in the
 // order of the set. The two fit in a cache line, and one step of a lookup reads one or two.
 type node struct {
 	childBytes set256
