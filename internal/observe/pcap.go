@@ -41,7 +41,6 @@ func (h *Host) Begin(o *Observer, overwrite bool) error {
 	return nil
 }
 
-// startPcap starts the capture of every packet.
 func (h *Host) startPcap(ctx context.Context, r control.PcapStart) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

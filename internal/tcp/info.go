@@ -219,7 +219,6 @@ func (c *Conn) SetProbe(f func(*Info)) {
 	}
 }
 
-// sample calls the probe.
 func (c *Conn) sample(now clock.Time) {
 	if f := c.snd.rec.Changed; f != nil {
 		f(now)

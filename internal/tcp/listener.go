@@ -201,7 +201,6 @@ func (l *Listener) forget(c *Conn) {
 	}
 }
 
-// resetHalfOpen resets the half-open connections of a closed listener.
 func (l *Listener) resetHalfOpen(now clock.Time) {
 	h := l.host
 	if l.halfOpen == 0 && !l.deferred {

@@ -147,7 +147,6 @@ func (v *Recovery) End() {
 	}
 }
 
-// notify calls the connection's probe.
 func (v *Recovery) notify(now clock.Time) {
 	if v.Changed != nil {
 		v.Changed(now)

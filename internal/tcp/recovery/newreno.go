@@ -36,7 +36,6 @@ func (n reno) duplicateACK(v *Recovery, r *Ack) {
 	}
 }
 
-// loseFirst marks the first outstanding segment as lost.
 func (reno) loseFirst(v *Recovery, r *Ack) {
 	id := v.Record.first
 	if rec := v.Record.at(id); rec.place == inFlight {
