@@ -88,8 +88,7 @@ func (h *Header) size6() int {
 	return n
 }
 
-// append6 is like Append, for IPv6. The last header in h.Options must have h.Protocol as its next
-// header.
+// append6 is like Append, for IPv6. The last header in h.Options must name h.Protocol.
 func (h *Header) append6(b []byte) []byte {
 	start := len(b)
 	b = append(b, make([]byte, HeaderLen6)...)

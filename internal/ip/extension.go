@@ -57,9 +57,8 @@ func (h *Header) CheckOptions(b []byte) Refusal {
 }
 
 // Walk processes the other extension headers of packet b for this node, in their order (RFC 8200
-// §4), up to the upper layer's header, or through a fragment's Fragment header. It updates h.Len,
-// Protocol, Options and the fields that a Fragment header contains. The payload is then
-// b[h.Len:h.TotalLen].
+// §4), up to the upper layer's header, or that after a Fragment header. It updates h.Len, Protocol,
+// Options and the fields that a Fragment header contains. The payload is then b[h.Len:h.TotalLen].
 func (h *Header) Walk(b []byte) Refusal {
 	if !isExtension(h.Protocol) && h.Protocol != NextNone {
 		return Refusal{}

@@ -137,8 +137,7 @@ func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 }
 
 // Admit answers a caught SYN as a listener would, or returns the connection that a cookie
-// established. It reports false if the host no longer holds the SYN, has no route to its sender, or
-// has no room for a connection.
+// established. It reports false if the SYN is gone, its sender unreachable, or the host full.
 func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	caught, ok := h.catch.release(t)
 	if c := caught.conn; c != nil {

@@ -134,9 +134,9 @@ func (k *handshake) retryWithoutECN() bool {
 }
 
 // plainSYN is the number of the first retransmission of a SYN that has no options: the third, or
-// the last if there are fewer. On a path that loses one packet in ten each way, two SYNs in a row
-// stay unanswered for one connection in 28, and three for one in 146. Without options, such a
-// connection has no SACK.
+// the last if there are fewer. On a path that loses one packet in ten each way, two SYNs stay
+// unanswered for one connection in 28, and three for one in 146. Without options, that one has no
+// SACK.
 const plainSYN = 3
 
 // plainAge is how long the host sends SYNs without options to a peer that answered without them.

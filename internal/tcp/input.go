@@ -192,9 +192,9 @@ func (c *Conn) handleReset(now clock.Time, seq uint64) {
 	}
 }
 
-// handleSYN processes a SYN in the window (fourth step). It gets a challenge ACK (RFC 5961 §4.2),
-// except in SYN-RECEIVED after a passive OPEN. A peer that has restarted answers the challenge ACK
-// with a reset at exactly RCV.NXT.
+// handleSYN processes a SYN in the window (fourth step). After a passive OPEN it ends SYN-RECEIVED.
+// Otherwise it gets a challenge ACK (RFC 5961 §4.2), which a restarted peer answers by a reset at
+// RCV.NXT.
 func (c *Conn) handleSYN(now clock.Time) {
 	if c.state == StateSynReceived && !c.hs.has(hsActive) {
 		c.host.drop(DropSYN)

@@ -64,8 +64,7 @@ func (h *Host) Catch(limit int) {
 const maxQuote = 576
 
 // Hold holds a datagram for which Input found no socket, and returns Delivered. It returns Full at
-// a limit, and NoPort if Catch is disabled or the datagram expects no reply. packet is the whole
-// packet with its IP header.
+// a limit, and NoPort if Catch is off or no reply is possible. packet includes the IP header.
 func (h *Host) Hold(a Arrival, b, packet []byte) Verdict {
 	k := &h.catch
 	header, payload, ok := ParseHeader(b)

@@ -99,9 +99,8 @@ func (b *bbr) advanceCycle(now clock.Time) {
 	}
 }
 
-// checkCycle ends a phase of the cycle when its time is over (BBRCheckCyclePhase). A phase lasts a
-// round trip. The faster phase goes on until the additional data is in flight or lost, and the
-// slower one ends early if that data is drained.
+// checkCycle ends a phase after a round trip (BBRCheckCyclePhase). The faster phase goes on until
+// the additional data is in flight or lost. The slower one ends early if that data is drained.
 func (b *bbr) checkCycle(a *Ack) {
 	if b.state != bbrProbeBW {
 		return

@@ -182,8 +182,7 @@ type Controller interface {
 
 // Restarter is a Controller that handles idle times.
 type Restarter interface {
-	// OnRestart is called before data is sent while nothing is in flight, and after the window was
-	// not used for a long time.
+	// OnRestart is called in the two cases that Restart describes.
 	OnRestart(r *Restart)
 }
 
@@ -228,8 +227,7 @@ type Config struct {
 	// FixedWindow is the window of "fixed" in bytes. Zero: InitialWindow.
 	FixedWindow int
 	// Cwnd and Ssthresh are the initial state of a controller that replaces another, in bytes. Cwnd
-	// is also set after lost SYNs. Zero: Cwnd is InitialWindow, Ssthresh arbitrarily high (RFC 5681
-	// §3.1).
+	// is also set after lost SYNs. Zero: InitialWindow, and no threshold (RFC 5681 §3.1).
 	Cwnd, Ssthresh int
 	// SRTT and MinRTT are the connection's measurements so far, zero without a sample.
 	SRTT, MinRTT time.Duration

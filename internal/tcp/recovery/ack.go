@@ -337,9 +337,8 @@ func (r *Ack) holdsGrowth() bool {
 }
 
 // credit returns the bytes for which the window may grow. In Tahoe's slow start, and after a
-// timeout without SACK, data sent before the loss does not count. Otherwise the window would return
-// to ssthresh at once. RFC 5681 §3.1 (2) counts at most one segment of that data when SND.UNA
-// moves.
+// timeout without SACK, data sent before the loss does not count, or the window would return to
+// ssthresh at once. RFC 5681 §3.1 (2) counts at most one segment of that data when SND.UNA moves.
 func (r *Ack) credit(mss int) int {
 	switch {
 	case !r.restarting:
