@@ -114,8 +114,8 @@ func (o *Observer) Number(i int) int {
 }
 
 // Put copies a packet into the batch, or only counts it if the observer is stalled. It reports
-// whether it was the observer's last packet. header starts with complete headers. Only the loop
-// calls it.
+// whether it was the observer's last packet. header is the packet's start with all headers. Only
+// the loop calls it.
 func (o *Observer) Put(s *Packet, header []byte, pieces [][]byte) (last bool) {
 	o.shown++
 	last = o.Limit > 0 && o.shown >= o.Limit
