@@ -51,7 +51,7 @@ type Device interface {
 // Feeder is a Device that may have packets which its descriptor does not show.
 type Feeder interface {
 	Device
-	// Feed sets a function. Any goroutine calls it when such data arrives at an empty device. Feed
-	// calls it at once if there is data.
+	// Feed sets a function that any goroutine may call: when such data arrives at an empty device,
+	// and in Feed itself if there already is data.
 	Feed(ready func())
 }

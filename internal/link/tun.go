@@ -46,8 +46,8 @@ type TUNConfig struct {
 	Routes []netip.Prefix
 	// ReadPackets is the length of the kernel's queue; 0: 3072.
 	ReadPackets int
-	// Offload is how packets are passed to the kernel. 0 means whole trains if the kernel supports
-	// them. Anything but OffloadGSO means one packet per call.
+	// Offload is how packets are passed to the kernel. OffloadAuto and OffloadGSO mean whole trains
+	// if the kernel supports them. All other values mean one packet per call.
 	Offload Offload
 	// QueuePackets and QueueBytes limit the transmit queue, which is used only while the kernel
 	// accepts no packets; 0: 2048 packets, 4 MiB.

@@ -83,7 +83,7 @@ func prefixOf6(addr, length string) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// awaitAddresses6 waits until the kernel uses its addresses, because it drops packets until then.
+// awaitAddresses6 waits until the kernel uses its IPv6 addresses. Until then it drops packets.
 func (k kernelEnd) awaitAddresses6() {
 	tentative := func(f []string) bool { // fields: address, index, length, scope, flags, device
 		flags, err := strconv.ParseUint(f[4], 16, 32)

@@ -11,8 +11,8 @@ import (
 )
 
 // CoDel is the queue of RFC 8289, which measures how long packets have waited. If the wait was
-// above Target for a whole Interval, it drops a packet. It drops the next one after Interval/√2,
-// then after Interval/√3, until a packet has waited for less than Target.
+// above Target for a whole Interval, it drops a packet. It drops the next one after Interval, then
+// after Interval/√2, Interval/√3 and so on, until a packet has waited for less than Target.
 type CoDel struct {
 	// Target is the acceptable wait; 0: 5 ms (RFC 8289 §4.3).
 	Target time.Duration

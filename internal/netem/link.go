@@ -409,8 +409,8 @@ func (l *Link) Output(now clock.Time) (data []byte, tag uint64, ok bool) {
 	return p.data, p.tag, true
 }
 
-// Deadline returns the earliest time at which a packet can arrive, or never. The owner then calls
-// Advance and Output.
+// Deadline returns the earliest time at which a packet can arrive, or never. At that time the owner
+// calls Advance and Output.
 func (l *Link) Deadline() clock.Time {
 	t, next := l.wire.first(), l.Departure()
 	if next == clock.Never {

@@ -10,8 +10,8 @@ const quantiles = 4096
 // early by at most 2/3 of the jitter, and sometimes very late.
 //
 // It returns the entry of tc's table such that k of 4096 values are at least as large, with k
-// from 1: (4096/k)^(1/3)·4/3·8192 is the cube root of 2^57/27k. Floating point is used only for the
-// first guess, so that the result is the same on every machine.
+// from 1: (4096/k)^(1/3)·4/3·8192 is the cube root of 2^57/(27k). Floating point is used only for
+// the first guess, so that the result is the same on every machine.
 func pareto(k int64) int64 {
 	const mean, most, cube = 16384, math.MaxInt16, 1 << 57 / 27.0
 	y := int64(math.Cbrt(cube / float64(k)))

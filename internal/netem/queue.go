@@ -26,7 +26,7 @@ type Queue interface {
 
 // Site contains what a queue needs from its link.
 type Site struct {
-	// Drop reports that the queue dropped p, which is no longer in the queue, and the reason.
+	// Drop reports that the queue dropped p, and why. p is not in the queue at that time.
 	Drop func(now clock.Time, p *Packet, why Reason)
 	// Mark sets Congestion Experienced in a packet; it returns false if the transport is not
 	// ECN-capable (RFC 3168 §5).

@@ -94,8 +94,8 @@ func TestOnOffPoisson(t *testing.T) {
 			was, since = lost, now
 		}
 	}
-	// A state of mean m has the variance m². The share of time then deviates by
-	// √(2·on·off/total·(on·off)/(on+off)³…); the bound of 0.01 leaves room for that.
+	// A state of mean m has the variance m². So the share of time has the standard deviation
+	// √(2·on²·off²/((on+off)³·total)), which is 0.0036 here.
 	assert.InDelta(t, model.Mean(), float64(off)/n, 0.01)
 	for state, mean := range map[bool]float64{false: 20e6, true: 5e6} {
 		list := lasted[state]

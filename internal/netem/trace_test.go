@@ -155,8 +155,8 @@ func TestTraceStall(t *testing.T) {
 	for i, at := range rest {
 		require.Equal(t, 5*time.Second+at, got[50+i])
 	}
-	// The recorded trace has 12,177 packets in 60.009 s. So have 55 s of a Poisson process of this
-	// rate, with a deviation of 110.
+	// The recorded trace has 12,177 packets in 60.009 s. A Poisson process of this rate has as many
+	// in 55 s, with a standard deviation of 110.
 	assert.InDelta(t, 12_177, len(got), 3*110)
 	assert.Equal(t, 100*ms, got.Info().Gap)
 

@@ -23,7 +23,7 @@ func (r *reader) next(usage string) (word, bool) {
 	return r.words[r.at-1], true
 }
 
-// more reports whether another value follows. All values begin with a digit.
+// more reports whether another value follows. Values begin with a digit, a point or a minus sign.
 func (r *reader) more() bool {
 	if r.err != nil || r.at == len(r.words) {
 		return false
@@ -40,7 +40,7 @@ func (r *reader) skip(text string) bool {
 	return false
 }
 
-// share parses a percentage. The sign is required, because 0.02 would be ambiguous.
+// share parses a percentage. The percent sign is required, because 0.02 would be ambiguous.
 func (r *reader) share(usage string) float64 {
 	w, ok := r.next(usage)
 	if !ok {

@@ -153,7 +153,7 @@ type reader struct {
 	read  Reader
 
 	jitter RandomJitter
-	steps  []Step        // steps of the rate; if there is one, the rate is constant
+	steps  []Step        // steps of the rate; a constant rate has one
 	repeat time.Duration // period of the steps
 	cells  Cells         // cells of the rate
 	slots  *Slots

@@ -49,12 +49,12 @@ type Config struct {
 	Offload string
 	// TUNOffload is auto or plain, for TUN devices. Empty means the value of Offload.
 	TUNOffload string
-	// Devices are the links without a UDP address, by interface name. The node closes them, even if
-	// Open fails.
+	// Devices are the links that the program provides, by interface name. The node closes them,
+	// even if Open fails.
 	Devices map[string]link.Device
-	// Exchange passes packets to the other nodes of this process that have it. A packet for a node
-	// that sleeps runs an iteration of its loop in the sender's goroutine. If nil, all packets
-	// cross the kernel. A node with a Clock cannot use it.
+	// Exchange passes packets to the other nodes of this process that have it. If the receiving
+	// node sleeps, the sender's goroutine runs an iteration of its loop. If Exchange is nil, all
+	// packets cross the kernel. A node with a Clock cannot use an Exchange.
 	Exchange *link.Exchange
 	// Clock drives the node. If nil, the node uses the system's time.
 	Clock *Clock

@@ -71,7 +71,7 @@ func (d *deadline) stop() {
 	defer d.mu.Unlock()
 	d.idle = true
 	if d.timer != nil && d.timer.Stop() {
-		d.timer = nil // set waits for a timer that has fired
+		d.timer = nil // a timer that has fired stays set, because set waits for it
 	}
 }
 

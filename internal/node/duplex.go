@@ -45,7 +45,7 @@ func (d *duplex) init(n *Node, c transport, rx, tx *buffer.Ring) {
 type halfConn struct {
 	mu     sync.Mutex // serializes calls: a ring has one producer and one consumer
 	ring   *buffer.Ring
-	ready  bell // rings if the ring has changed
+	ready  bell // rings when the contents of ring have changed
 	by     deadline
 	closed atomic.Bool // set when the application closes the direction
 	parked atomic.Bool // set while a call waits for ready
@@ -100,8 +100,8 @@ func (d *duplex) Read(p []byte) (int, error) {
 		if failure != nil {
 			return 0, d.opError("read", *failure)
 		}
-		// A bell that was not armed has missed rings. lead means that this goroutine runs the
-		// node's loop for a while.
+		// Check again after arming the bell, which may have missed rings, and after lead, which
+		// runs the node's loop in this goroutine for a while.
 		if d.in.ready.arm() || d.node.leading.lead(d) {
 			continue
 		}

@@ -39,8 +39,8 @@ const (
 	checkEvery = time.Second
 	// silentAfter is how long a neighbor may leave packets unanswered.
 	silentAfter = 15 * time.Second
-	// icmpErrorValid is how long an ICMP error stays valid. Routers and kernels send these errors
-	// at least once a second (RFC 1812 §4.3.2.8).
+	// icmpErrorValid is how long an ICMP error stays valid. Routers and kernels limit the rate of
+	// these errors (RFC 1812 §4.3.2.8), Linux to about one a second.
 	icmpErrorValid = 3 * time.Second
 )
 

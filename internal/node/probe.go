@@ -34,7 +34,7 @@ const maxSamples = 4096
 type probes struct {
 	mu  sync.Mutex // serializes calls of Probe
 	end func()     // ends the current Probe; nil: no Probe
-	// list has the receivers. It is nil while there are none. Loop only.
+	// list has the receivers. It is nil until there is one. Loop only.
 	list *receivers
 }
 

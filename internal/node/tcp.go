@@ -168,7 +168,7 @@ func (t *TCP) close(now clock.Time) {
 		if !c.gone {
 			closed := net.ErrClosed
 			c.failure.CompareAndSwap(nil, &closed)
-			c.wakeReader() // Abort, which wakes it, was not called if the FIN is acknowledged
+			c.wakeReader() // if the FIN is acknowledged, no Abort has woken the reader
 		}
 	}
 }
