@@ -157,7 +157,7 @@ func TestSystemDaemon(t *testing.T) {
 	assert.Contains(t, log.String(), "level=INFO msg=stopping node=A reason=terminated\n")
 }
 
-// TestEventsAreLines: the node prints every event as a line of JSON, until it exits.
+// TestEventsAreLines: ctl prints every event as a line of JSON, until the node exits.
 func TestEventsAreLines(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
@@ -174,7 +174,7 @@ func TestEventsAreLines(t *testing.T) {
 			lines <- in.Text()
 		}
 	}()
-	// Whether the node listens yet is unknown, so send test packets until one arrives.
+	// ctl may not watch the node's events yet, so send test packets until it prints one.
 	var got string
 	r.await("B", "an event", func() bool {
 		r.must("ctl", "A", "send", "10.0.0.2", "wave")

@@ -323,7 +323,7 @@ func TestUpFails(t *testing.T) {
 	}
 }
 
-// TestTwoNetworks: two networks can have the same name, and nodes of different networks, too.
+// TestTwoNetworks: networks cannot have the same name, but nodes of different networks can.
 func TestTwoNetworks(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)

@@ -76,7 +76,7 @@ func TestFlappingLink(t *testing.T) {
 	t.Logf("# dropped: %v", b.Dropped())
 }
 
-// A node withdraws the network of an interface that is down at once. A router two hops away loses
+// When an interface goes down, a node withdraws its network at once. A router two hops away loses
 // the route long before it would expire, 12 s after the last update.
 func TestDownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,7 @@ func testOurAlgorithms(t *testing.T, f family) {
 	}
 }
 
-// A link in the middle has every impairment, at both of its ends.
+// A link in the middle loses, duplicates, reorders, corrupts and delays packets, at both ends.
 func TestImpairedLink(t *testing.T) { both(t, testImpairedLink) }
 
 func testImpairedLink(t *testing.T, f family) {

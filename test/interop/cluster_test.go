@@ -56,7 +56,7 @@ type kubernetes struct {
 	t           *testing.T
 	dir, volume string
 	server      *httptest.Server
-	images      map[string]string // images of programs
+	images      map[string]string // paths of programs, by image
 	// attempts that get SIGKILL, and those that get it because the machine is reclaimed
 	killed, spared map[podFault]bool
 	held           map[podFault]chan struct{}

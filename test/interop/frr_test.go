@@ -202,8 +202,8 @@ func TestFRRLearnsGroups(t *testing.T) {
 	n := b.openText("A", "interface tun0 10.8.0.1/24 tun:"+device+" kernel "+kernelIP+"\n", "")
 	b.startFRR("pimd", "interface "+device+"\n ip igmp\n ip igmp version 3\n ip igmp query-interval 2\n"+
 		" ip igmp query-max-response-time 5\n ip igmp last-member-query-interval 2\n ip pim\n")
-	// groups returns when the group was joined, by FRR's clock; "": FRR does not have the group.
 	groups := regexp.MustCompile(regexp.QuoteMeta(group) + ` +EXCL +\S+ +\d+ +3 +00:00:(\d\d)`)
+	// known returns for how many seconds FRR has had the group; "": FRR does not have the group.
 	known := func() string {
 		if m := groups.FindStringSubmatch(b.vtysh("show ip igmp groups")); m != nil {
 			return m[1]

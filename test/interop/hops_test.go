@@ -77,7 +77,7 @@ func testPingAndItsOptions(t *testing.T, f family) {
 		pick(f, " icmp_seq=1 Destination Net Unreachable", " icmp_seq=1 Destination unreachable: No route"))
 }
 
-// checkOptions checks the options of IPv4, which each router and the host process.
+// checkOptions checks that each router and the host process the options of IPv4.
 func (b *bed) checkOptions(ping func(args ...string) string) {
 	b.t.Helper()
 	out := ping("-R", b.ip(hostIP))

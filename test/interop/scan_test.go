@@ -52,7 +52,7 @@ func testNmapScans(t *testing.T, f family) {
 	b.checkTransfer(1_000_000)
 }
 
-// nmap scans a thousand ports of each router and of the host: all are closed except one.
+// nmap scans ten thousand ports of the host: all are closed except one.
 func TestNmapFindsTheOpenPort(t *testing.T) { both(t, testNmapFindsTheOpenPort) }
 
 func testNmapFindsTheOpenPort(t *testing.T, f family) {

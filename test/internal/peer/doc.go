@@ -4,6 +4,6 @@
 // timer, and an acknowledgment for each segment. Its Quirks were seen in other people's nodes. A
 // peer serves one connection, in the caller's goroutine.
 //
-// wire.go builds and parses packets, host.go has the connection, quirks.go its deviations, and
-// rip.go the course's routing protocol.
+// wire.go builds and parses packets, host.go and send.go have the connection, quirks.go its
+// deviations, and rip.go the course's routing protocol.
 package peer

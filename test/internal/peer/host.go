@@ -47,7 +47,7 @@ type program struct {
 	readAt time.Time    // when the program reads unread
 }
 
-// Stats counts what the peer received.
+// Stats counts what the peer received, and the segments that it retransmitted.
 type Stats struct {
 	SYNs, OptionSYNs int // number of SYNs, and of those with options
 	Options          int // other segments with options
@@ -285,7 +285,7 @@ func (h *Host) window() uint16 {
 	return window
 }
 
-// push sends as much data as the peer's window permits, and the FIN after the last byte.
+// push sends as much data as the other end's window permits, and the FIN after the last byte.
 func (h *Host) push() {
 	if h.state != established {
 		return

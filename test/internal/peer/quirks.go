@@ -63,8 +63,8 @@ const (
 	defaultMSS = 1024
 	// rto is the timeout of the only timer.
 	rto = 40 * time.Millisecond
-	// linger is how long the peer answers segments after the connection's end. If its last ACK can
-	// get lost, the node repeats its FIN after a timeout, which a busy machine makes longer.
+	// linger is how long the peer answers segments after the connection's end. lossyLinger is for
+	// connections with losses: if the last ACK is lost, the node repeats its FIN after a timeout.
 	linger      = 150 * time.Millisecond
 	lossyLinger = 2 * time.Second
 )

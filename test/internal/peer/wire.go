@@ -59,7 +59,7 @@ func WithOptions(p Packet, options []byte) []byte {
 	return b
 }
 
-// ParsePacket parses a packet. It accepts length fields only up to the datagram's end.
+// ParsePacket parses a packet. It rejects lengths that exceed the datagram.
 func ParsePacket(b []byte) (Packet, bool) {
 	if len(b) < ipSize || b[0]>>4 != 4 || sum(0, b[:ipSize]) != 0xffff {
 		return Packet{}, false
@@ -171,8 +171,8 @@ type Wire struct {
 // Port returns the UDP port of the wire.
 func (w *Wire) Port() uint16 { return w.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port() }
 
-// Listen opens the end of a link that is bound to a UDP port of the loopback address (0: any) and
-// sends to another one.
+// Listen opens one end of a link: a UDP socket that is bound to port of the loopback address (0: any
+// port) and sends to the port other.
 func Listen(t *testing.T, port, other uint16) *Wire {
 	t.Helper()
 	loopback := net.IPv4(127, 0, 0, 1)
