@@ -211,8 +211,8 @@ func TestProgramsHaveIPv6(t *testing.T) {
 	}
 }
 
-// Programs get answers from their host's DNS server, even if their host is that server. Queries then
-// do not leave the programs' namespace.
+// Programs get answers from their host's DNS server, even if their host is that server. Then the
+// queries do not leave the programs' namespace.
 func TestProgramsResolveNames(t *testing.T) {
 	t.Parallel()
 	h := runHosts(t, "nets", "a-b-c")

@@ -119,7 +119,7 @@ func (r *remote) endpoint(
 }
 
 // socketAt returns the path of a socket, or of the only socket in a folder. It returns "" if the
-// path is neither. It takes only a path with a separator for a folder.
+// path is neither. It looks into a folder only if the path contains a separator.
 func socketAt(path string) string {
 	if strings.ContainsRune(path, filepath.Separator) {
 		if list, err := filepath.Glob(filepath.Join(path, "*.sock")); err == nil && len(list) == 1 {

@@ -28,7 +28,7 @@ func answerFailure(c *cobra.Command, out io.Writer, err error) error {
 		return err
 	}
 	f := failure{Failure: repl.Failure{Error: named(err.Error()), Status: exitCode(err)}}
-	f.Problems, _ = errors.AsType[lnx.Errors](err) // nil if the error is another one
+	f.Problems, _ = errors.AsType[lnx.Errors](err) // nil for other errors
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	if failed := enc.Encode(f); failed != nil {

@@ -123,8 +123,8 @@ func findHost(network string, names []string, host string) (int, error) {
 	return i, nil
 }
 
-// running returns a network. If the network is not running and its files contain the host, running
-// starts the network.
+// running returns a network. It starts the network if that is not running and its files contain the
+// host.
 func (o *netOptions) running(
 	c *cobra.Command, network, host string,
 ) (n *netctl.Network, started bool, err error) {
@@ -195,7 +195,7 @@ func hostsFile(source string) (string, error) {
 		if lower := strings.ToLower(c.Name); lower != c.Name {
 			names += " " + lower
 		}
-		if len(c.DNS.Servers) > 0 { // programs on the DNS server's own host cannot query it
+		if len(c.DNS.Servers) > 0 { // its network has a DNS zone
 			names += " " + c.Name + "." + cmp.Or(c.DNS.Zone, control.DefaultZone)
 		}
 		for _, a := range hostAddrs(c) {

@@ -84,7 +84,7 @@ func printLog(w io.Writer, name string, d *result.Digest) error {
 	return t.Flush()
 }
 
-// flowsOf returns the flows of a log by number. By default all packets belong to one flow.
+// flowsOf returns the flows of a log by number. If it names none, all packets belong to one flow.
 func flowsOf(l *result.LinkRecord) []result.FlowRecord {
 	const most = 1000
 	last := 0

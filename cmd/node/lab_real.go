@@ -22,7 +22,7 @@ type realFlags struct {
 	atMost time.Duration
 }
 
-// defaultRealLimit is the duration above which real-time runs need a confirmation.
+// defaultRealLimit is the duration above which real-time runs need --at-most.
 const defaultRealLimit = 10 * time.Minute
 
 func (r *realFlags) add(f *pflag.FlagSet) {

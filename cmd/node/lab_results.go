@@ -146,7 +146,7 @@ func (o *labRunOptions) plot(c *cobra.Command, dir string) error {
 		return err
 	}
 	d := o.drawing()
-	// Results without verdicts, because they are incomplete or old, can still be drawn.
+	// Incomplete or old results have no verdicts, but can still be drawn.
 	d.Judged, _ = r.Judge(nil)
 	report, err := r.Draw(d)
 	if err != nil {

@@ -145,7 +145,7 @@ func (w *sweepWatch) refresh(ctx context.Context, r *lab.Results) error {
 		}
 	}
 	w.facts = append(w.facts, strings.Join(parts, ", "))
-	// The command queries the batch system only every tenth time, because it has other users.
+	// Query the batch system only every tenth time, because it serves other users, too.
 	if w.looks++; w.looks%10 == 1 {
 		w.engine = batchStatus(ctx, j)
 	}

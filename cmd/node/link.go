@@ -144,7 +144,7 @@ func linkWords(words []string) (both [2]netem.Config, err error) {
 
 var errNoDash = errors.New("write -- before COMMAND")
 
-// dashError adds to a flag's error that the flag may be meant for the program.
+// dashError adds a hint to a flag's error, because the flag may be meant for the program.
 func dashError(c *cobra.Command, err error) error {
 	if err = flagError(err); c.Flags().NArg() > 0 {
 		err = fmt.Errorf("%w; write -- before COMMAND if the flag is COMMAND's", err)
@@ -152,7 +152,7 @@ func dashError(c *cobra.Command, err error) error {
 	return misuse(c, err)
 }
 
-// cutAtDash splits the arguments at --, which a program must follow.
+// cutAtDash splits the arguments at --. A -- without a program after it is an error.
 func cutAtDash(c *cobra.Command, args []string) (words, program []string, err error) {
 	switch at := c.ArgsLenAtDash(); at {
 	case -1:
@@ -182,7 +182,7 @@ func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []stri
 	if o.mtu < netns.MinMTU6 {
 		ends.Gateway6, ends.Program6 = netip.Addr{}, netip.Addr{}
 	}
-	// ignores the error: without the file, programs use the loopback
+	// Ignore the error: without the file, programs query the loopback address.
 	was, _ := files.Text(netns.ResolvConf, files.MaxText)
 	resolv, dns := ends.ResolvConf(string(was))
 	p, err := netns.Start(netns.Config{

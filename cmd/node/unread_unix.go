@@ -13,7 +13,8 @@ import (
 // unreadPoll is the time in milliseconds between two checks of ctx.
 const unreadPoll = 1000
 
-// unread waits until the pipe or socket f has no reader. It returns false in all other cases.
+// unread waits until the pipe or socket f has no reader, and returns true. It returns false if ctx
+// ends first, or if f is another kind of file.
 func unread(ctx context.Context, f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {

@@ -168,7 +168,7 @@ func unwritten(path string, err error) error {
 	return err
 }
 
-// courseAlgorithms lists the values of the course's `cc` and `sf`.
+// courseAlgorithms returns the course's command `lc`, which lists the congestion controls.
 func courseAlgorithms(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "lc",

@@ -103,7 +103,7 @@ func recvFileCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// resuming returns a function that first prints the sender's start offset, and then calls tell.
+// resuming returns a function that first prints where the sender must continue, then calls tell.
 func resuming(e *env, path string, tell progress) progress {
 	said := false
 	return func(p control.Progress) {

@@ -133,7 +133,7 @@ func (s *Shell) Execute(ctx context.Context, line string) error {
 	})
 }
 
-// execute runs one command on a new tree. asJSON is the output format if the words name no command.
+// execute runs one command on a new tree. asJSON is the format of errors before flags are parsed.
 func (s *Shell) execute(
 	ctx context.Context, asJSON bool, words func(*cobra.Command) ([]string, error),
 ) (err error) {
