@@ -84,7 +84,7 @@ func printLog(w io.Writer, name string, d *result.Digest) error {
 	return t.Flush()
 }
 
-// flowsOf returns the flows of a log by number. If it names none, all packets belong to one flow.
+// flowsOf returns a log's flows by number. If the log has no numbers, all packets are one flow.
 func flowsOf(l *result.LinkRecord) []result.FlowRecord {
 	const most = 1000
 	last := 0

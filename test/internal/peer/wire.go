@@ -171,8 +171,8 @@ type Wire struct {
 // Port returns the UDP port of the wire.
 func (w *Wire) Port() uint16 { return w.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port() }
 
-// Listen opens one end of a link: a UDP socket of the loopback address that is bound to port (0: any
-// port) and sends to the port other.
+// Listen opens one end of a link: a UDP socket at a port of the loopback address (0: any port). It
+// sends to the port other.
 func Listen(t *testing.T, port, other uint16) *Wire {
 	t.Helper()
 	loopback := net.IPv4(127, 0, 0, 1)
