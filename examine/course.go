@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Course is the subject for a node of the course: a program with an .lnx file. The examiner plays
-// the node's neighbors over UDP on the loopback interface, and types the node's commands.
+// Course is a subject that runs a node of the course: a program with an .lnx file. The examiner
+// plays the node's neighbors over UDP on the loopback interface, and types the node's commands.
 type Course struct {
 	Profile *Profile
 	// Folder is the folder in which each run of the node gets its own folder. Empty: a temporary

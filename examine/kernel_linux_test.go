@@ -15,7 +15,7 @@ import (
 // inside marks the process that runs in its own network namespace.
 const inside = "EXAMINE_TEST_NAMESPACE"
 
-// The kernel passes all checks that it claims.
+// The kernel passes all checks whose features it claims.
 func TestKernel(t *testing.T) {
 	testenv.NeedLong(t)
 	if os.Getenv(inside) == "" {

@@ -14,7 +14,7 @@ import (
 // symbols are the names whose values an execution knows. See execution.symbol.
 var symbols = []string{"next", "got", "win", "edge", "mss"}
 
-// pattern parses a packet. sending is set for a template. The packet ends before a word in stop.
+// pattern parses a pattern; sending is set for a template. The pattern ends before a word of stop.
 func (p *parser) pattern(sending bool, stop ...string) *pattern {
 	w, ok := p.next("flags of a segment such as S. or F., or packet, rip or any")
 	if !ok {
@@ -156,8 +156,8 @@ func (p *parser) prefix(t *term, w word) bool {
 	return true
 }
 
-// numbers parses the value of a numeric field. In an expected packet it may be a range, a
-// comparison, any or none.
+// numbers parses the value of a numeric field. In an expected packet it may also be a range, a
+// comparison, `any` or `none`.
 func (p *parser) numbers(t *term, sending bool) bool {
 	w, ok := p.next("a number")
 	if !ok {

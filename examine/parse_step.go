@@ -105,7 +105,7 @@ func counted(kind CommandKind) func(p *parser, s *step) {
 	}
 }
 
-// last parses the last word.
+// last returns the last word of the line.
 func (p *parser) last() word { return p.words[len(p.words)-1] }
 
 // number parses a number or an expression.
@@ -183,7 +183,7 @@ func (p *parser) write(s *step) {
 	s.command.N = n
 }
 
-// transfer parses `transfer to|from N [loss P%] [reorder P%] [duplicate P%]`.
+// transfer parses `transfer to|from N [loss P%] [reorder P%] [duplicate P%] [options]`.
 func (p *parser) transfer(s *step) {
 	direction, ok := p.choice("a direction", []string{"to", "from"})
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // does not name has a default value in a template, and may have any value in an expected packet.
 type pattern struct {
 	kind kind
-	// the flags of a TCP segment that count: S, F, R and A, and those that the pattern names
+	// TCP flags that must be set; of S, F, R and A, the others must not be; for RIP: the command
 	flags byte
 	terms []term
 	text  string

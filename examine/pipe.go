@@ -24,8 +24,8 @@ type PacketStack interface {
 	Close()
 }
 
-// Pipe makes a host in this process the subject. The host sends and receives IP packets by function
-// calls.
+// Pipe is a subject that runs in this process: a host that sends and receives IP packets by
+// function calls.
 type Pipe struct {
 	// Title is the subject's name in reports.
 	Title string
@@ -116,7 +116,7 @@ func (r *pipeRun) Do(c Command) error {
 	return nil
 }
 
-// dial opens a connection and sends a file on it.
+// dial opens a connection and, if the command says so, sends a file on it.
 func (r *pipeRun) dial(c Command) {
 	conn, err := r.dialer(netip.AddrPortFrom(c.Addr, c.Port))
 	if err != nil {

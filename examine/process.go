@@ -103,7 +103,7 @@ func (p *process) wait(shown <-chan struct{}) {
 	close(p.done)
 }
 
-// tail returns the last lines of the output. They say why a program ended.
+// tail returns the first lines of a crash message in the output or, without one, of all output.
 func (p *process) tail() string {
 	text := strings.TrimSpace(p.output.String())
 	if text == "" {

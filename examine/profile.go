@@ -298,8 +298,8 @@ func (p *Profile) file(s *Setup, subject, peer []int) string {
 	return b.String()
 }
 
-// Starts sets the commands that start a host and a router, if they are not empty; both starts hosts
-// and routers. To a command without {lnx}, the file is appended as the course's nodes expect it.
+// Starts sets the commands that start a host and a router; an empty one is replaced by both. To a
+// command without {lnx}, Starts appends the file as the course's nodes expect it.
 func (p *Profile) Starts(both, host, router string) {
 	words := func(command string) []string {
 		list := strings.Fields(command)

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Self makes our own stack the subject, in virtual time.
+// Self is the subject that runs our own stack, in virtual time.
 type Self struct {
 	// Change changes the packets to and from the subject, for tests of the examiner: it returns the
 	// packets that replace one. Nil: no changes.

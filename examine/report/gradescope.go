@@ -26,8 +26,8 @@ type Part struct {
 	Points float64 `yaml:"points"`
 	// Checks are names, or patterns such as tcp/fin-*.
 	Checks []string `yaml:"checks"`
-	// All gives the points only if all checks pass. Otherwise each check that passes earns its
-	// share.
+	// All gives the points only if all checks pass. If it is not set, each check that passes earns
+	// its share.
 	All bool `yaml:"all"`
 	// Hidden hides the part from students.
 	Hidden bool `yaml:"hidden"`

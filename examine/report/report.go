@@ -74,8 +74,8 @@ func Summary(r *examine.Report) string {
 		strings.Join(parts, ", "))
 }
 
-// Causes returns what to look at first: the areas with failures, the basic areas first, each with
-// the reason of its first failure.
+// Causes returns what to look at first: each area with failures, with the most common bug behind
+// its first failed check.
 func Causes(r *examine.Report) []string {
 	seen := map[string]bool{}
 	var list []string
