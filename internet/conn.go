@@ -20,7 +20,7 @@ type Conn struct {
 	opened
 	reads, writes, closes injection
 
-	halves atomic.Uint32 // number of its halves that are closed
+	halves atomic.Uint32 // bits of its closed halves: 1 for reading, 2 for writing
 }
 
 // Read is like tidepool.Conn.Read.

@@ -109,8 +109,8 @@ func Start(tb testing.TB, network string) *World {
 	return load(tb, network, *seed)
 }
 
-// load does the work of Run and Start: an argument with blanks is the text of a network, any other
-// argument is a path.
+// load starts a network for Start and Test: an argument with blanks is the text of a network, any
+// other argument is a path.
 func load(tb testing.TB, network string, seed uint64) *World {
 	tb.Helper()
 	if strings.TrimSpace(network) == "" {

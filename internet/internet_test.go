@@ -57,7 +57,7 @@ func ask(c net.Conn, within time.Duration) error {
 	return err
 }
 
-// Links have the delays of the file, and the time of a bubble starts when the routes exist.
+// Links have the delays of the file. Start returns when the routes exist.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r delay 20ms\nlink r b delay 5ms")

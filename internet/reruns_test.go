@@ -43,8 +43,8 @@ func single(t *testing.T, w *World) {
 	}
 }
 
-// several is a program with several goroutines, six of clients and those of the servers. They run
-// freely while hosts crash and links fail.
+// several is a program with several goroutines: six clients and the servers. They run freely while
+// hosts crash and links fail.
 func several(t *testing.T, w *World) {
 	names := []string{"a", "b", "c"}
 	for _, name := range names {

@@ -131,7 +131,7 @@ func repeat(name string, seed uint64, flags ...string) string {
 	return strings.Join(append(words, flags...), " ")
 }
 
-// faultsFlag returns the value of the flag -internet.faults for the command.
+// faultsFlag returns the flag -internet.faults for the command; nil: it is not set.
 func faultsFlag() []string {
 	if *only == "" {
 		return nil
@@ -272,7 +272,7 @@ func (s *search) failures() int {
 	return len(s.failed)
 }
 
-// note counts the seeds that a process has tested. If from is before end, the last one failed.
+// note counts the seeds that a process has tested. If from is before end, the seed from failed.
 func (s *search) note(count int, from, end uint64, err error, output string) {
 	s.t.Helper()
 	s.mu.Lock()

@@ -105,7 +105,7 @@ func TestHanging(t *testing.T) {
 			time.Sleep(time.Second)
 		case "chan":
 			forever()
-		case "tries": // a schedule that cuts all links, and a program that never gives up
+		case "tries": // a link stays cut, and the program never gives up
 			w.Link("a", "b").Cut()
 			var c net.Conn
 			for err := net.ErrClosed; err != nil; c, err = w.Host("a").Dial("tcp", "c:7") {

@@ -164,7 +164,7 @@ func init() { time.AfterFunc(look, lookForSpins) }
 func (w *World) enter() {
 	w.watch.since = time.Now()
 	w.watch.timer = time.AfterFunc(watch, w.beat)
-	w.watch.timer.Reset(watch) // set before Reset, because beat reads the field
+	w.watch.timer.Reset(watch) // after the field is set, because beat reads it
 	spins.mu.Lock()
 	defer spins.mu.Unlock()
 	spins.worlds[w] = struct{}{}
@@ -224,7 +224,7 @@ func busy() string {
 	}), stacks(func(string) bool { return true }))
 }
 
-// stacks returns the stacks of goroutines, by the first lines of the runtime's output.
+// stacks returns the stacks of the goroutines for whose first line keep returns true.
 func stacks(keep func(head string) bool) string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
@@ -253,7 +253,7 @@ func inBubble(other string) bool {
 		(!ok || strings.HasSuffix(other, "synctest bubble "+bubble+"]:"))
 }
 
-// goroutineOf returns "goroutine 7" from such a line.
+// goroutineOf returns the part "goroutine 7" of a goroutine's first line, as from head.
 func goroutineOf(head string) string {
 	at := strings.Index(head, " [")
 	return head[:max(at, 0)]
