@@ -106,8 +106,8 @@ type TCP struct {
 	// is less.
 	DelayedAck time.Duration
 	// SynRetries and DataRetries are how often a SYN or data is retransmitted before the connection
-	// fails with ETIMEDOUT. 0: 6 and 15. If RTOMax is below a minute, a SYN is retransmitted up to
-	// 30 times, for 127 s at most.
+	// fails with ETIMEDOUT. 0: 6 and 15. If RTOMax is below 64 s, a SYN is retransmitted for at
+	// least 127 s, but at most 30 times.
 	SynRetries, DataRetries int
 	// ReadBuffer and WriteBuffer are the sizes of each connection's buffers in bytes. 0: automatic.
 	// The receive buffer then grows from 1 MiB to 6 MiB, or to the size of the machine's socket
@@ -117,7 +117,7 @@ type TCP struct {
 	MSL time.Duration
 }
 
-// apply sets the fields that are not zero.
+// apply sets all switches, ECN and SynCookies, and the other fields that are not zero.
 func (t *TCP) apply(c *tcp.Config) {
 	rec := &c.Recovery
 	override(&rec.Congestion, t.CongestionControl)

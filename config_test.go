@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// A program and a file cannot configure the same invalid addresses.
+// Open and OpenFile reject the same invalid addresses.
 func TestOpenAndOpenFileRejectTheSameAddresses(t *testing.T) {
 	for _, c := range []struct{ own, neighbor, why string }{
 		{"0.0.0.0/24", "", "of 0.0.0.0/8, which no node can use"},

@@ -76,7 +76,7 @@ func TestForwarderAcceptsEveryAddress(t *testing.T) {
 	assert.Len(t, asked, 4)
 }
 
-// An accepted connection stays open after the forwarder closes, which accepts no more.
+// After the forwarder closes, it accepts no more connections. An accepted connection stays open.
 func TestConnectionOutlivesForwarder(t *testing.T) {
 	client, gateway := withGateway(t)
 	require.NoError(t, gateway.Forward(func(r *tidepool.Request) {
@@ -163,8 +163,8 @@ func syn4(port uint16) []byte {
 	return p
 }
 
-// RFC 4987 §2: during a SYN flood from unused addresses, accepting uses no more goroutines than the
-// limit. Later connections are accepted again.
+// RFC 4987 §2: during a SYN flood from an unused address, accepting uses no more goroutines than
+// the limit. Later connections are accepted again.
 func TestSYNFloodIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clock tidepool.Clock
@@ -278,7 +278,7 @@ func TestUDPForwarderAcceptsEveryAddress(t *testing.T) {
 	require.NoError(t, own.Close())
 }
 
-// An accepted flow continues after the forwarder closes, which accepts no more.
+// After the forwarder closes, it accepts no more flows. An accepted flow continues.
 func TestFlowOutlivesForwarder(t *testing.T) {
 	client, gateway := withGateway(t)
 	var asked atomic.Int64
@@ -313,7 +313,8 @@ func TestFlowOutlivesForwarder(t *testing.T) {
 	assert.EqualValues(t, 1, asked.Load())
 }
 
-// Two flows from one socket to two addresses: datagrams wait while the first flow is not decided.
+// Four datagrams wait until their flow is accepted. After its socket is closed, the next datagram
+// is a new request.
 func TestDatagramsWaitForTheDecision(t *testing.T) {
 	var clock tidepool.Clock
 	a, b := pair(t, tidepool.Config{Clock: &clock})

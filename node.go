@@ -102,7 +102,8 @@ type File struct {
 	Links map[string]io.ReadWriteCloser
 	// Lookup is used like Config.Lookup.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	// TCP replaces the file's settings with its fields that are not zero. Nil: it replaces none.
+	// TCP replaces the file's settings: by its NoOptions and NoResets, and by its other fields that
+	// are not zero. Nil: it replaces none.
 	TCP *TCP
 	// Clock, Capture and Seed are used like those of Config.
 	Clock   *Clock

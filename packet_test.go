@@ -246,8 +246,8 @@ func TestPacketsOfAnyLength(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.EMSGSIZE)
 }
 
-// A socket that permits no fragments returns errors about links with a smaller MTU, for its own
-// link at once (RFC 1191 §3).
+// If a socket sets DF, a datagram that is too long for the node's own link fails at once (RFC 1191
+// §3).
 func TestDontFragment(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	server, err := a.ListenPacket("udp", ":53")
