@@ -10,7 +10,7 @@ type assembler struct {
 	slots []slot       // packets by their number modulo the number of slots
 	held  int          // number of slots in use
 
-	fin      uint64 // number of the FIN, valid if finKnown is set
+	fin      uint64 // number of the FIN, valid if hasFIN is set
 	hasFIN   bool
 	finished bool // everything before the FIN is in rx
 	// discard makes the assembler acknowledge and discard the stream, because the reader has
@@ -109,7 +109,7 @@ func (a *assembler) has(i int) bool {
 	return a.held > 0 && a.slot(seq).taken || a.hasFIN && seq == a.fin
 }
 
-// fill sets the bits of the packets in the fence.
+// fill sets the bits of the received packets in the fence.
 func (a *assembler) fill(m Bitmap) {
 	clear(m)
 	if a.held == 0 && !a.hasFIN || a.finished {

@@ -36,8 +36,8 @@ func newPipe(tb testing.TB, cfg rcp.Config) *pipe {
 	return p
 }
 
-// tick runs one round of both ends. One packet in every drop packets of the sender is lost, or none
-// if drop is 1.
+// tick runs one round of both ends. One in drop packets of the sender is lost, or none if drop is
+// 1.
 func (p *pipe) tick(drop int) (packets int) {
 	p.now = p.now.Add(10 * time.Millisecond)
 	var d rcp.Datagram

@@ -20,6 +20,6 @@
 // opens a socket. If the reader is slow, packets that do not fit in its buffer wait in the fence
 // and are acknowledged there, so the sender stops. As in the document, there is no checksum except
 // UDP's, and sequence numbers start at 0. An attacker who can forge a source address can therefore
-// send in the peer's name, and cause a listener to send it ten rounds of acknowledgments. At
-// Config.MaxSessions, sockets whose peer has sent only one packet make room for others.
+// send in the peer's name, and make a listener send ten rounds of acknowledgments to that address.
+// At Config.MaxSessions, sockets whose peer has sent only one packet make room for others.
 package rcp

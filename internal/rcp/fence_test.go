@@ -109,8 +109,8 @@ func TestFenceMatchesTheClosedForm(t *testing.T) {
 	}
 }
 
-// The classic window also repeats packets that have arrived after a gap. The excess does not depend
-// on chance alone: the document has 1.29 at 50 % and 1.42 at 60 %.
+// The classic window also repeats packets that have arrived after a gap. The ratio of the two is
+// not chance: in the document it is 1.29 at 50 % loss and 1.42 at 60 %.
 func TestWindowSendsMoreThanFence(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, c := range []struct{ p, ratio, tolerance float64 }{

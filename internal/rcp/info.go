@@ -42,10 +42,10 @@ func (c *Counts) output(t Type, again bool) {
 type Info struct {
 	State State
 	// Una is the first unacknowledged packet. Nxt is the number after the last packet that was
-	// sent, and End the number after the last packet that exists. Next is the lowest packet that
-	// was not received.
+	// sent, and End the number after the last packet that exists. Next is the lowest packet that is
+	// not in the reader's buffer.
 	Una, Nxt, End, Next uint64
-	// Held is the number of packets in the fence that wait for an earlier one.
+	// Held is the number of packets that wait in the fence for an earlier one, or for room.
 	Held int
 	// Unsent counts the written bytes that are not yet in packets. Unread counts the received bytes
 	// that the program has not read.

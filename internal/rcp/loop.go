@@ -13,7 +13,7 @@ type Datagram struct {
 	Data []byte
 }
 
-// phase draws the start of a loop that a peer's packet has started.
+// phase draws the delay of the first round of a loop that a peer's packet starts.
 func (c *Config) phase() time.Duration { return time.Duration(c.Rand.Int64N(int64(c.Tick))) }
 
 // Deadline returns when the next round of the send loop is due; Never: there are no sockets.

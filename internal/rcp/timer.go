@@ -11,7 +11,7 @@ type timer struct {
 }
 
 // newTimer returns a timer without a sample. Its value is then a second (RFC 6298 §2.1), or half of
-// the timeout if that is less.
+// Config.Timeout or MaxRTO if one is less.
 func newTimer(cfg *Config) timer {
 	return timer{
 		rto: min(time.Second, cfg.Timeout/2, cfg.MaxRTO), tick: cfg.Tick, limit: cfg.MaxRTO,

@@ -3,7 +3,7 @@ package rcp
 // Verdict is the result of processing a packet.
 type Verdict uint8
 
-// These are the verdicts. Info.Dropped counts all except Accepted.
+// These are the verdicts. Counts.Dropped counts all except Accepted.
 const (
 	// Accepted means that the packet is new, or possibly new.
 	Accepted Verdict = iota

@@ -9,8 +9,8 @@ type Completion struct {
 	Data []byte
 	// Began is when the first packet of the object arrived, or Never.
 	Began clock.Time
-	// At is when its last packet arrived. With Config.InOrder it is when the last of all packets
-	// arrived that were sent before the object's end.
+	// At is when its last packet arrived. With Config.InOrder it is when all packets up to the
+	// object's end had arrived.
 	At clock.Time
 	// Err is nil, or says why the object failed: ErrAbsent, ErrMalformed, ErrTooLarge, ErrSilent.
 	Err error
@@ -28,7 +28,7 @@ type object struct {
 	began clock.Time // when the object's first packet arrived, or Never
 	sized bool
 	whole bool // the object is complete, but may be held back
-	ended bool // the object is completed, or about to be
+	ended bool // the object has a Completion
 }
 
 // accept adds a valid packet to its object.

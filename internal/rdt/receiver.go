@@ -92,9 +92,9 @@ func NewReceiverFrom(
 	return r, nil
 }
 
-// Input processes a datagram from the sender. It answers every datagram that is as long as a packet
-// with the next expected number, so a corrupted packet informs the sender as early as a reordered
-// one.
+// Input processes a datagram from the sender. It answers each data packet with the next expected
+// number. Once the flow has begun it also answers corrupted packets, so that they inform the sender
+// as early as reordered ones.
 func (r *Receiver) Input(now clock.Time, b []byte) { r.input(now, b, false) }
 
 // InputSound is like Input, but does not verify the checksum of the datagram, which the caller

@@ -117,7 +117,7 @@ func TestReceiverLingers(t *testing.T) {
 	cfg := rdt.Config{Timeout: 100 * time.Millisecond}
 	s, r := pair(t, cfg, [][]byte{text(1, 100)})
 	back := wire{delay: time.Millisecond}
-	// loses everything after the first packet, which is the request
+	// loses the four packets after the first, which is the request
 	back.drop = func(n int, _ []byte) bool { return n > 1 && n < 6 }
 	w := newWorld(t, s, r, 1, wire{delay: time.Millisecond}, back)
 	w.run(func() bool { return s.Done() && r.Closed() })

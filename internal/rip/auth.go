@@ -89,7 +89,8 @@ func (k *Key) overhead() int {
 	return trailerLen + algorithms[k.Algorithm].size
 }
 
-// appendAuth appends the authentication entry, the first entry of a message. seal sets its length.
+// appendAuth appends the authentication entry, the first entry of a message. seal sets the
+// trailer's offset in it.
 func (k *Key) appendAuth(b []byte, sequence uint32) []byte {
 	b = binary.BigEndian.AppendUint16(b, familyAuth)
 	if k.Algorithm == Password {

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// keyed returns the configuration of prompt with keys on interface 0.
+// keyed returns the configuration of undelayed with keys on interface 0.
 func keyed(keys ...rip.Key) rip.Config {
 	cfg := undelayed()
 	cfg.Interfaces[0].Keys = keys
@@ -53,8 +53,8 @@ func TestPasswordOnTheWire(t *testing.T) {
 	assert.Len(t, m, 4+20+3*20)
 }
 
-// RFC 4822 §2.1: the message has an authentication entry in its header and a trailer after the
-// entries. RFC 4822 §2: the digest covers the whole message, with the secret in the digest's place.
+// RFC 4822 §2.1: the message has an authentication entry before the others and a trailer after
+// them. RFC 4822 §2: the digest covers the whole message, with the secret in the digest's place.
 func TestKeyedMD5OnTheWire(t *testing.T) {
 	m := signed(t, keyed(key(7, rip.KeyedMD5, "tide")), 5*time.Second)
 	const offset = 4 + 20 + 3*20

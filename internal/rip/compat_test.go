@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// modes returns the configuration of prompt with the switches of RFC 2453 §5.1 on interface 0.
+// modes returns the configuration of undelayed with the switches of RFC 2453 §5.1 on interface 0.
 func modes(send rip.SendMode, receive rip.ReceiveMode) rip.Config {
 	cfg := undelayed()
 	cfg.Interfaces[0].Send, cfg.Interfaces[0].Receive = send, receive

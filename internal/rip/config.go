@@ -21,8 +21,8 @@ const (
 	RIPng
 )
 
-// maxGateways limits the routers that a Speaker of RIPv2 or RIPng tracks. A new router replaces one
-// that has been silent for Timeout. If there is none, the Speaker rejects the new router's
+// maxGateways limits the routers that a Speaker of RIPv2 or RIPng tracks. A new router replaces
+// those that have been silent for Timeout. If there are none, the Speaker rejects the new router's
 // messages.
 const maxGateways = 1024
 
@@ -33,7 +33,8 @@ type Neighbor struct {
 }
 
 // Timers are the times of a Speaker. They may change while the Speaker runs. Zero means the
-// dialect's default. A negative value disables PeriodicOffset, TriggerMin, HoldDown or AskAfter.
+// dialect's default. A negative value disables PeriodicOffset, TriggerMin, TriggerMax, HoldDown or
+// AskAfter.
 type Timers struct {
 	// Periodic is the time between two full updates. Default: 5 s, RIPv2 and RIPng 30 s.
 	Periodic time.Duration
@@ -81,7 +82,7 @@ type Config struct {
 	// Rand is the source of the random times. If nil, the seed is fixed.
 	Rand *rand.Rand
 	// Sequence is the sequence number of authenticated messages at clock time 0. It increases by
-	// one per second. Accepted from the wall clock, it increases even across a restart.
+	// one per second. Taken from the wall clock, it increases even across a restart.
 	Sequence uint32
 }
 

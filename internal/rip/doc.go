@@ -25,5 +25,5 @@
 // the course expects them at once. Changes that wait for the link are merged. The periodic update
 // has no jitter (§3.8), because unicast neighbors do not share a link. A router that has lost a
 // route requests its neighbors' tables after a tenth of the period, and does not wait for their
-// next full update. All of this can be configured in each dialect.
+// next full update. All of these times can be configured in each dialect.
 package rip

@@ -10,7 +10,7 @@ type EventKind uint8
 
 // These are the kinds of events.
 const (
-	NeighborHeard  EventKind = iota // the first message of Neighbor, also after Timeout
+	NeighborHeard  EventKind = iota // the first message of Neighbor, or its first after Timeout
 	NeighborSilent                  // the last route through Neighbor has expired
 	MessageRefused                  // the Speaker rejected a message of Neighbor for Reason
 	RouteLearned                    // Prefix is reachable through Neighbor at Cost

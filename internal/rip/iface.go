@@ -80,7 +80,7 @@ func (f *Interface) validate(d Dialect) error {
 	case f.Cost < 0 || f.Cost >= Infinity:
 		return fmt.Errorf("cost %d: must be 1 to 15", f.Cost)
 	case d == Course, f.Passive && f.Send == SendNone && f.Receive == ReceiveNone:
-		return nil // RIP is off on this interface
+		return nil // the other fields have no effect
 	case d == RIPng && !isLinkLocal(f.Addr.Addr()):
 		return fmt.Errorf("address %v: must be a link-local IPv6 address", f.Addr)
 	case d == RIPng && len(f.Keys) > 0:
@@ -107,7 +107,7 @@ const headersLen = 20 + 8 + header2
 const maxMessage2 = 512
 
 // headersLenNG is the length of the headers in RIPng. defaultMTUNG is the MTU that every IPv6 link
-// has (RFC 8200 §5).
+// supports (RFC 8200 §5).
 const (
 	headersLenNG = 40 + 8 + header2
 	defaultMTUNG = 1280

@@ -39,7 +39,7 @@ type NeighborInfo struct {
 	Configured bool
 	Silent     time.Duration // time since the last message; negative: no message
 	Version    uint8         // version of the last message; 0 in the course's dialect
-	Requests   uint64        // accepted requests
+	Requests   uint64        // accepted requests; in RIPv2 only authenticated ones
 	Responses  uint64        // accepted responses
 	Refused    uint64
 	Routes     int // number of routes through this router

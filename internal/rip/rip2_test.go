@@ -59,9 +59,9 @@ func TestMalformed2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.10: there is one response for each network. RFC 2453 §3.9.1 and §4.5: a router that
-// starts multicasts a request for the whole table on every network, and announces its own networks
-// at their cost (RFC 2453 §3.5).
+// RFC 2453 §3.10: there is one response for each network. RFC 2453 §3.9.1 and §4.5: when a router
+// starts, it multicasts a request for the whole table on every network, and announces its own
+// networks at their cost (RFC 2453 §3.5).
 func TestStart2(t *testing.T) {
 	cfg := undelayed()
 	cfg.Interfaces[1].Cost = 3

@@ -57,8 +57,8 @@ func newBenchNG(tb testing.TB, cfg rip.Config) *benchNG {
 }
 
 // messageNG builds a message from "PREFIX=METRIC" entries with an optional "#TAG", "@NEXTHOP" for
-// an entry with a next hop, and "*" for the request of the whole table. RFC 2080 §2.1 defines the
-// layout.
+// an entry with a next hop, and "*" for the entry that requests the whole table. RFC 2080 §2.1
+// defines the layout.
 func messageNG(tb testing.TB, c rip.Command, entries string) []byte {
 	tb.Helper()
 	b := []byte{byte(c), 1, 0, 0}

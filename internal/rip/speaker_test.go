@@ -232,7 +232,7 @@ func TestBackpressureMergesChanges(t *testing.T) {
 
 func TestRouteDeletedBeforeAnnouncement(t *testing.T) {
 	x := newBench(t, rip.Config{Timers: rip.Timers{Garbage: time.Second, AskAfter: -1}})
-	for i := range 5 { // prevents that all routes have changed
+	for i := range 5 { // adds routes, so that not all of them change below
 		x.local(fmt.Sprintf("172.%d.0.0/16", i+16), -1, true)
 	}
 	x.sent()
