@@ -350,7 +350,7 @@ for script in sys.argv[1:]:
 			assert.Len(t, made.Switches, 1, "a link of three nodes")
 			assert.Len(t, made.Links, 4)
 		}
-		// each end is an address that its node binds, or all addresses
+		// each end has an address that its node binds, unless the node binds all addresses
 		for _, l := range made.Links {
 			files := strings.Join(made.Files, "")
 			for _, addr := range l[2:] {

@@ -17,9 +17,9 @@ import (
 //go:embed mininet_script.py
 var mininetScript string
 
-// mininet writes a Python script for mininet. It has a host for each node, and a link for each
-// link, which carries the UDP datagrams. Mininet's links have no tc parameters, because the nodes
-// apply the impairments.
+// mininet writes a Python script for mininet. It has a host for each node, and a mininet link for
+// each of the network's links, which carries the UDP datagrams. Mininet's links have no tc
+// parameters, because the nodes apply the impairments.
 func (n *Network) mininet() ([]topology.File, error) {
 	graph := topology.From(n.Name, n.Nodes)
 	addrs, err := n.perLink(graph)

@@ -146,7 +146,8 @@ func blocks(lines []string) (list []block) {
 }
 
 // choose selects the code that builds one topology: the first class that adds links, whose methods
-// become functions, or else the functions. It returns the class and the functions to call.
+// become functions, or else the first function that adds links. It returns the names of the class
+// and of the functions to call.
 func (s *script) choose(lines []string) (class string, unit []string) {
 	all := blocks(lines)
 	for i := range all {

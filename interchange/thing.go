@@ -65,7 +65,8 @@ func (t *thing) SetField(name string, v starlark.Value) error {
 	return nil
 }
 
-// Binary returns the result of an operator. The result is unknown, unless % formats a node's name.
+// Binary returns the result of an operator. The result is unknown, except that of a text + a node's
+// name.
 func (t *thing) Binary(
 	op syntax.Token, y starlark.Value, side starlark.Side,
 ) (starlark.Value, error) {
@@ -94,7 +95,7 @@ func isUnknown(v starlark.Value) bool {
 // operators lists the operators that Starlark rejects if the right operand is a thing.
 var operators = []syntax.Token{syntax.PERCENT, syntax.LT, syntax.LE, syntax.GT, syntax.GE}
 
-// callOperators replaces x % y by a call that returns the result.
+// callOperators replaces such an operator, as in x % y, by a call that returns its result.
 func callOperators(n syntax.Node) bool {
 	if e, ok := n.(*syntax.BinaryExpr); ok && slices.Contains(operators, e.Op) {
 		start, end := e.Span()

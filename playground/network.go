@@ -18,7 +18,7 @@ var marker = regexp.MustCompile(`(?m)^-- (.*)\.lnx --[ \t\r]*$`)
 
 // Check returns the errors of a network. The network is a .net file, or several .lnx files, each
 // after a line `-- NAME.lnx --`. If the name ends with .star, the text is a congestion control in
-// Starlark. The errors are diagnostic.Errors, with the lines of the whole text.
+// Starlark. Errors with a position are diagnostic.Errors, with the lines of the whole text.
 func Check(name, text string) error {
 	if strings.HasSuffix(name, scriptSuffix) {
 		_, err := starlark.Compile(name, []byte(text), nil)

@@ -7,7 +7,7 @@
 // a testing/synctest bubble. In the browser the host of the WebAssembly program provides such a
 // clock (site/wasi.js).
 //
-// The seed and the inputs with their times determine every packet. World.Hash proves it.
+// The seed and the inputs with their times determine every packet. State.Hash shows that.
 package playground
 
 import (
@@ -140,8 +140,8 @@ func refuse[R control.Request[control.Door]](h control.Handlers, name string) {
 	})
 }
 
-// timers are the usual TCP timers (RFC 6298 §2). The defaults of .lnx files are for networks on one
-// machine.
+// timers sets the TCP timers of RFC 6298 §2, with Linux's minimum. The defaults of .lnx files are
+// for networks on one machine.
 func timers(c *tcp.Config) {
 	c.Recovery.RTOMin = 200 * time.Millisecond
 	c.Recovery.RTOInitial, c.Recovery.RTOMax = time.Second, time.Minute

@@ -184,7 +184,7 @@ func (b *Bridge) Close() {
 	b.busy.Wait()
 }
 
-// errRefused marks requests that come from a place that is not allowed.
+// errRefused marks requests from a host or site that is not allowed.
 var errRefused = errors.New("refused")
 
 // ServeHTTP implements http.Handler: it checks a request and turns the connection into a WebSocket.

@@ -311,7 +311,7 @@ func TestBadPages(t *testing.T) {
 	assert.Contains(t, b.said, "C has left after 0s: the page was closed")
 }
 
-// again joins as soon as the page before has left.
+// again joins as soon as the previous page has left.
 func (b *bed) again() *page {
 	b.t.Helper()
 	<-b.left

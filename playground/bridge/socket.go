@@ -105,7 +105,7 @@ func (s *socket) awaitPage() error {
 	return s.conn.SetReadDeadline(time.Now().Add(silence))
 }
 
-// frame reads a frame. It stores the frames of messages in s.message.
+// frame reads a frame. It appends the payload of a data frame to s.message.
 func (s *socket) frame() (op byte, last bool, payload []byte, err error) {
 	var head [8]byte
 	if _, err = io.ReadFull(s.in, head[:2]); err != nil {

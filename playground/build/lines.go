@@ -91,8 +91,8 @@ func dropLines(data []byte) int {
 }
 
 // tableEnd returns the length of a PC table. The table consists of pairs of differences, one of a
-// value and one of a PC. It ends with the first pair, except the very first, whose value difference
-// is 0.
+// value and one of a PC. It ends with the first pair whose value difference is 0, not counting the
+// very first pair.
 func tableEnd(b []byte) (n int) {
 	for first := true; n < len(b); first = false {
 		value, size := binary.Uvarint(b[n:])
