@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// narrowing returns a line over three routers. Each link's MTU is smaller than the one before.
+// narrowing returns a line over three routers. The MTU shrinks up to the third link.
 func narrowing(t *testing.T, seed uint64, c netem.Config) *sim.Line {
 	t.Helper()
 	wire := func(mtu int) sim.LinkConfig { return sim.LinkConfig{AB: c, BA: c, MTU: mtu} }
@@ -75,7 +75,7 @@ func sendAll(t *testing.T, l *sim.Line, datagrams int) (arrived int) {
 	return arrived
 }
 
-// held returns the bytes of incomplete datagrams that both hosts hold.
+// held returns the bytes of incomplete datagrams that both hosts hold, and how many timed out.
 func held(l *sim.Line) (bytes int, timedOut uint64) {
 	for _, h := range []*sim.Host{l.Left, l.Right} {
 		info := h.Stack().Fragments()
@@ -85,7 +85,7 @@ func held(l *sim.Line) (bytes int, timedOut uint64) {
 	return bytes, timedOut
 }
 
-// RFC 791 §3.2: a datagram of 60 kB is 43 fragments on the first link and 1,300 on the third. The
+// RFC 791 §3.2: a datagram of 60 kB is 44 fragments on the first link and 1,308 on the third. The
 // destination reassembles them in any order and with duplicates, and no router does.
 func TestLongDatagramsOverThreeRouters(t *testing.T) {
 	l := narrowing(t, 11, netem.Config{
@@ -100,7 +100,7 @@ func TestLongDatagramsOverThreeRouters(t *testing.T) {
 	duplicates := l.Left.Stack().Fragments().Duplicates + l.Right.Stack().Fragments().Duplicates
 	assert.Greater(t, duplicates, uint64(1000))
 
-	// Late duplicates start a datagram that is never completed. They time out.
+	// Late duplicates start a datagram that is never completed, and that times out.
 	l.Run(time.Minute)
 	bytes, timedOut := held(l)
 	assert.Zero(t, bytes)

@@ -15,7 +15,7 @@ import (
 )
 
 // star connects hosts to one router. Each host has the given number of connections to the next, and
-// sends the given number of bytes over each. star returns how many connections have not ended.
+// sends the given number of bytes over each. The result counts the connections that have not ended.
 func star(tb testing.TB, hosts, connections int, size uint64) (*sim.World, func() int) {
 	tb.Helper()
 	w := sim.New(1)

@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// lossyLine is a line whose right-hand link loses every fiftieth packet to the right.
+// lossyLine returns a line whose two links lose 2 % of the packets to the right.
 func lossyLine(tb testing.TB, seed uint64) *sim.Line {
 	tb.Helper()
 	l, err := sim.NewLine(seed, sim.LineConfig{Routers: 1, Links: []sim.LinkConfig{{

@@ -44,7 +44,7 @@ func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
 	if r.IntN(4) == 0 {
 		cfg.Limits.MaxReceiveRanges = 1 + r.IntN(8)
 	}
-	if r.IntN(2) == 0 { // start at any number, so that sequence numbers wrap
+	if r.IntN(2) == 0 { // start near the largest number, so that sequence numbers wrap
 		next := -uint32(r.IntN(100_000))
 		cfg.Sequence = func(tcp.Tuple) uint32 {
 			next += 1 << 20 // two connections do not overlap, as with the clock of RFC 9293 §3.4.1

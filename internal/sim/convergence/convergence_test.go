@@ -84,8 +84,8 @@ func check(t *testing.T, r *Result) {
 	}
 }
 
-// Every size of every family runs with a different seed. Run returns an error unless the routes are
-// right after every phase.
+// Every size of every family but the random one runs with a different seed. Run returns an error
+// unless the routes are right after every phase.
 func TestEverySize(t *testing.T) {
 	for _, f := range families[:3] {
 		for n := f.least; n <= f.most; n++ {
@@ -125,7 +125,7 @@ func TestPathsBeyondInfinity(t *testing.T) {
 	assert.Equal(t, uint8(15), w.observer.want[14*18])
 }
 
-// RFC 2453 §3.4.3: counting to infinity takes at most 16 steps, not 16 update periods. RFC 2080
+// RFC 2453 §3.4.4: counting to infinity takes at most 16 steps, not 16 update periods. RFC 2080
 // §2.6 has the same split horizon with poisoned reverse.
 func TestCountToInfinity(t *testing.T) {
 	for _, dialect := range []string{"rip", "ripng"} {

@@ -37,7 +37,7 @@ type BurstResult struct {
 	// Sent counts transmissions of packets with data. Rounds counts the iterations of the send loop
 	// that sent a packet.
 	Sent, Rounds uint64
-	// Took is the time from the first transmission to the acknowledgment of the last packet.
+	// Took is the time from the first to the last transmission of a packet with data.
 	Took time.Duration
 }
 

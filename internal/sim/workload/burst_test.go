@@ -62,7 +62,7 @@ func TestTableOfSixteenPackets(t *testing.T) {
 	}
 }
 
-// Without loss, a burst takes as many rounds as it fills.
+// Without loss, a burst takes as many rounds as it fills fences.
 func TestBurstWithoutLoss(t *testing.T) {
 	r, _, err := workload.EchoNetwork{}.RunBurst(1, workload.BurstConfig{Packets: 40})
 	require.NoError(t, err)

@@ -20,8 +20,9 @@
 //     it, with the send time of that segment's first arrival. So after a hole is filled, the sender
 //     does not measure a round trip. Segments below the highest are not acknowledged.
 //   - A sender counts every acknowledgment of an unknown segment as a duplicate.
-//   - Tahoe's window grows whenever a segment number is divisible by it: once a window without
-//     losses, and about twice a round trip later. TahoeConfig.Even follows the document's text.
+//   - Tahoe's window grows whenever a segment number is divisible by it: with each segment before
+//     the first loss, and then nearly twice per round trip. TahoeConfig.Even follows the document's
+//     text.
 //   - Acknowledgments are longer than data.
 //
 // One thing differs from the document: a lost answer to a handshake does not stop the receiver,

@@ -28,13 +28,13 @@ type EchoConfig struct {
 	// RCP configures both ends: Width of the fence, PacketSize, Tick, and the switches Window and
 	// Timer. Zero fields have the document's values, with three exceptions: a SendBuffer of 1 MiB,
 	// because the document's is unlimited; a Timeout of 50 Ticks, because timeouts after ten Ticks
-	// are too frequent at a loss of 60 %; and a MaxRTO of ten Ticks. Rand is set by Attach.
+	// are too frequent at a loss of 60 %; and a MaxRTO of ten Ticks. AttachEcho sets Rand.
 	RCP rcp.Config
-	// Opened, if not nil, is called with the client's TCP connection before anything happens on it.
+	// Opened, if not nil, is called with the client's TCP connection after its first SYN.
 	Opened func(*sim.Conn)
 }
 
-// EchoStream follows the name of the client's host in the name of the random stream of its writes.
+// EchoStream is a suffix. The random stream of a client's writes is the name of its host plus this.
 const EchoStream = " fence"
 
 // These defaults differ from the defaults of RCP.
@@ -62,7 +62,7 @@ func (c EchoConfig) WithDefaults() EchoConfig {
 	return c
 }
 
-// transport sets the fields of RCP's configuration that this package determines.
+// transport replaces zeros in RCP's configuration by this package's defaults.
 func transport(c rcp.Config) rcp.Config {
 	c.Tick = cmp.Or(c.Tick, defaultTick)
 	c.Timeout = cmp.Or(c.Timeout, timeoutTicks*c.Tick)

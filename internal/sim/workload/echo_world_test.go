@@ -16,7 +16,7 @@ type EchoNetwork struct {
 	// There is the share of packets that B loses from the client to the server, and Back is the
 	// share in the other direction.
 	There, Back float64
-	// Wire is the delay of each of the two links; 0: 15 µs, because the document's ping took 60.
+	// Wire is the delay of each of the two links; 0: 15 µs, because the document's ping took 60 µs.
 	Wire time.Duration
 	// TCP is the TCP configuration of both hosts.
 	TCP tcp.Config
@@ -44,7 +44,7 @@ func (n EchoNetwork) Build(seed uint64) (*sim.Line, error) {
 	})
 }
 
-// attachment is a function that attaches an application to two hosts, such as Attach.
+// attachment is a function that attaches an application to two hosts, such as AttachEcho.
 type attachment[C any, A interface{ Done() bool }] func(
 	client, server *sim.Host, at netip.AddrPort, cfg C) (A, error)
 

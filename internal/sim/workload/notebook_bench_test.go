@@ -9,8 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// BenchmarkTahoe simulates a minute of Tahoe, which is about four packets for every two
-// acknowledgments.
+// BenchmarkTahoe simulates a minute of Tahoe.
 func BenchmarkTahoe(b *testing.B) {
 	for b.Loop() {
 		cfg := workload.NotebookConfig{Duration: time.Minute}

@@ -13,8 +13,8 @@ import (
 type peer struct {
 	limit int // maximum number of segments that the receiver keeps
 	begun bool
-	// high is the highest segment that was ever received without a gap before it. stored is its
-	// record. Segments up to high are ignored.
+	// high was the highest segment when there was last no gap. stored is its record. Segments up to
+	// high are ignored.
 	high   int
 	stored Ack
 	// window has the records above high. contiguous is the last segment before the first gap above

@@ -29,7 +29,7 @@ type NotebookResult struct {
 	// room.
 	DeliveredBytes, Acks, Overflowed uint64
 	MaxCwnd                          int // maximum congestion window in segments
-	// Points has all acknowledgments, if Config.Record is set.
+	// Points has all acknowledgments, if NotebookConfig.Record is set.
 	Points []Point
 }
 
@@ -43,7 +43,7 @@ type Point struct {
 // averageSegmentSize is the document's constant.
 const averageSegmentSize = 80
 
-// fill adds the ledger's values, for a run of duration d.
+// fill adds the values of the sender's state, for a run of duration d.
 func (r *NotebookResult) fill(l *SenderState, d time.Duration) {
 	r.TotalAcks, r.DuplicateAcks, r.NewAcks = l.TotalAcks, l.DuplicateAcks, l.AckCount
 	if l.TotalAcks > 0 {

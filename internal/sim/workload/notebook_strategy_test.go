@@ -97,8 +97,8 @@ func TestTahoeTimesOut(t *testing.T) {
 	assert.Equal(t, []int{3, 4, 5, 6}, all(s, 21))
 }
 
-// An acknowledgment that was overtaken three times asks for a segment that the sender has
-// forgotten. The document's sender ends there.
+// Three late acknowledgments of one segment ask for a segment that the sender has forgotten. The
+// document's sender ends there.
 func TestTahoeStopsWithAnException(t *testing.T) {
 	s := NewTahoe(TahoeConfig{Cwnd: 6})
 	all(s, 0)

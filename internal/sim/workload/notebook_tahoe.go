@@ -11,8 +11,8 @@ type TahoeConfig struct {
 	Ssthresh int // slow start threshold in segments; 0: 10
 	Cwnd     int // initial window in segments; 0: 1
 	// Even makes the window grow by one for each acknowledged window of segments, as the document
-	// says. Its code grows the window whenever the segment's number is divisible by it: once a
-	// window without losses, and nearly twice a round trip later.
+	// says. Its code grows the window whenever the segment's number is divisible by it: with each
+	// segment before the first loss, and then nearly twice per round trip.
 	Even bool
 }
 

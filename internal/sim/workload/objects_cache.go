@@ -40,8 +40,8 @@ func source(w *sim.World, name string, cfg *ObjectsConfig) *rand.Rand {
 	return w.Rand(name)
 }
 
-// Attach makes a client on one host fetch objects from a server on another, whose address and port
-// are at. The objects are from the cache, if it has them.
+// Attach makes a client on one host fetch objects from a server on another, at the address and port
+// at. The objects are from the cache, if it has them.
 func (s *ObjectCache) Attach(
 	client, server *sim.Host, at netip.AddrPort, cfg ObjectsConfig,
 ) (*ObjectsApp, error) {

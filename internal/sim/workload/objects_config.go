@@ -68,7 +68,7 @@ type ObjectsConfig struct {
 	ReadCost time.Duration
 	// Chunk is the size in bytes of a chunk in the arm Interleaved; 0: 1325.
 	Chunk int
-	// Opened, if not nil, is called with each connection of the server before anything happens.
+	// Opened, if not nil, is called with each connection that the server accepts, before its use.
 	Opened func(*sim.Conn)
 }
 

@@ -69,7 +69,7 @@ func newClientConn(t *testing.T, cfg *ObjectsConfig) (*ObjectsApp, *clientConn) 
 	return a, tr.clientConn(nil, order(cfg, a.items))
 }
 
-// Invalid objects, and more objects than requested, cause no failure.
+// Invalid streams, and more data than requested, are refused.
 func TestInvalidStreams(t *testing.T) {
 	cfg := ObjectsConfig{Pairs: 1, Small: 30, Large: 60}.withDefaults()
 	for _, c := range []struct {

@@ -56,8 +56,8 @@ func runObjects(t *testing.T, n workload.ObjectsNetwork, seed uint64, cfg worklo
 	return r
 }
 
-// when returns the mean and the largest completion times of the small objects and of the
-// large ones, as shares of the whole.
+// when returns the mean and the largest completion time of the small objects, and the mean of the
+// large ones, as shares of the total time.
 func when(r *workload.ObjectsResult) (small, lastSmall, large float64) {
 	for _, o := range r.Objects {
 		at := o.Done.Seconds() / r.Took.Seconds()
@@ -271,9 +271,8 @@ func TestDelayByRoundTrips(t *testing.T) {
 	assert.Equal(t, 700*ms, r.Took, "7650 packets are seven windows, after a request")
 }
 
-// A window of 1120 packets that arrives at once needs the buffer that the document gave its
-// sockets. A client whose reads take time reads 1024 bytes at a time. This explains the time of
-// founding document 003's TCP without faults, 0.248 s: each of 9860 reads takes 25 µs.
+// A client whose reads take time reads 1024 bytes at a time. This explains the time of founding
+// document 003's TCP without faults, 0.248 s: each of 9860 reads takes 25 µs.
 func TestReadsTakeTime(t *testing.T) {
 	r := runObjects(t, workload.ObjectsNetwork{}, 1, workload.ObjectsConfig{
 		Arm: workload.Sequential, ReadCost: 25 * time.Microsecond,

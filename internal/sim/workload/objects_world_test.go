@@ -54,8 +54,8 @@ func (n ObjectsNetwork) Run(seed uint64, cfg ObjectsConfig) (r ObjectsResult, ha
 	return a.Result(), l.Hash(), nil
 }
 
-// AttachObjects makes a client on one host fetch objects from a server on the other, whose address
-// and port are at. The hosts' configuration determines TCP's. Errors: ErrConfig, the errors of
+// AttachObjects makes a client on one host fetch objects from a server on the other, at the address
+// and port at. The hosts' configuration determines TCP's. Errors: ErrObjectsConfig, the errors of
 // rdt.Config, and a port in use.
 func AttachObjects(client, server *sim.Host, at netip.AddrPort, cfg ObjectsConfig) (*ObjectsApp, error) {
 	var cache ObjectCache
