@@ -31,8 +31,8 @@ const (
 	cellMTU = 1500
 )
 
-// bottleneck is the shared link: its delay in each direction is a quarter of the round trip, or half
-// of it in a line, and its queue holds one bandwidth-delay product.
+// bottleneck is the shared link: its delay in each direction is a quarter of the round trip, or a
+// half in a line, and its queue holds one bandwidth-delay product.
 func (c *cell) bottleneck() sim.LinkConfig {
 	delay := cellRTT / 4
 	if c.line {
