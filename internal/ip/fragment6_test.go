@@ -345,8 +345,8 @@ func TestFloodingNetworkEvictsItsOwnDatagrams(t *testing.T) {
 	}
 }
 
-// FuzzFragments6 delivers arbitrary fragments of one datagram, as two lists of bytes: the oracle
-// stores whole bytes. The results agree.
+// FuzzFragments6 delivers arbitrary fragments of one datagram. An oracle that marks the units
+// received agrees with the Reassembler.
 func FuzzFragments6(f *testing.F) {
 	f.Add([]byte{0, 2, 2, 1, 4, 0, 1, 0})
 	f.Add([]byte{0, 4, 2, 1, 2, 4, 2, 0})

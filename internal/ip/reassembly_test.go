@@ -197,8 +197,7 @@ func TestRFC5722_4_OverlapsRefuseTheDatagram(t *testing.T) {
 	}
 }
 
-// The network may deliver a packet duplicate (RFC 791 §1.4). A duplicate does not discard the
-// datagram.
+// The network may deliver a packet twice (RFC 791 §1.4). A duplicate does not discard the datagram.
 func TestDuplicateFragments(t *testing.T) {
 	packet := datagram(3001)
 	pieces := cut(packet, 576)
