@@ -92,7 +92,7 @@ func TestBBRNeedsNoLoss(t *testing.T) {
 
 // TestBBRAtHeavyLoss compares the versions of BBR at 10 % random loss each way. Version 1 uses most
 // of the remaining capacity. Version 3 uses a third of it, because it reduces its rate when more
-// than 2 % of a round trip is lost, and it cannot tell random loss from congestion.
+// than 2 % of a round trip's data is lost, and it cannot tell random loss from congestion.
 func TestBBRAtHeavyLoss(t *testing.T) {
 	rates := map[string]float64{}
 	for _, name := range []string{"bbr", "bbr3"} {

@@ -113,8 +113,8 @@ func TestFullDeferringListenerSendsCookies(t *testing.T) {
 	s.quiet()
 }
 
-// The owner decides only about the first SYNs of a flood. For the others it would connect to a server
-// without need.
+// The owner decides only about the first SYNs of a flood. Otherwise it would connect to a server
+// for each of them.
 func TestOwnerDecidesAboutFewSYNsOfAFlood(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(1024)

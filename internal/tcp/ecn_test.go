@@ -143,7 +143,7 @@ func TestRFC8257_3_2_Receiver(t *testing.T) {
 	s := withECN(t, Config{Knobs: Knobs{ECN: ECNDCTCP}})
 	s.marked(ACK, 1, 1, 100)
 	s.expect(ACK|ECE, 1, 101, 0)
-	s.send(ACK, 101, 1, 0) // a CWR without data does not count
+	s.send(ACK, 101, 1, 0) // an unmarked segment without data does not count
 	s.quiet()
 	s.marked(ACK|CWR, 101, 1, 100)
 	s.expect(ACK|ECE, 1, 201, 0)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// arrivals are segments that may arrive in any state. Their numbers are relative to the next
-// expected sequence number (seq) and to the last one sent (ack).
+// arrivals are segments that may arrive in any state. Their numbers are relative to RCV.NXT (seq)
+// and SND.NXT (ack).
 var arrivals = []struct {
 	name  string
 	flags Flags
@@ -145,7 +145,7 @@ func (s *script) conn() *Conn {
 	return s.h.Find(s.tuple)
 }
 
-// position returns RCV.NXT and the last sequence number sent, both relative.
+// position returns RCV.NXT and SND.NXT, both relative to the SYNs.
 func (s *script) position() (rcv, snd uint32, ok bool) {
 	if c := s.conn(); c != nil {
 		return uint32(c.rcv.nxt) - s.peer, uint32(c.snd.Nxt) - s.iss, true

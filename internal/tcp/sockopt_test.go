@@ -89,7 +89,7 @@ func TestListenerOptionsAreInherited(t *testing.T) {
 }
 
 // RFC 9293 §3.8.3: the user timeout counts from the first unacknowledged byte, whatever is sent
-// later, and restarts with each progress.
+// later, and restarts when data is acknowledged.
 func TestRFC9293_3_8_3_UserTimeout(t *testing.T) {
 	s := opened(t, Config{Retries: Retries{Data: 1}})
 	require.ErrorIs(t, s.c.SetSockopts(s.now, Sockopts{UserTimeout: -1}), ErrOption)

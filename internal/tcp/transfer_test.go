@@ -12,7 +12,7 @@ import (
 
 var seeds = flag.Int("seeds", 0, "seeds for the random worlds; 0: some hundred")
 
-// course is the course nodes' configuration with an RTO of a millisecond.
+// course is the course nodes' configuration, with a minimum RTO of a millisecond.
 func course() Config {
 	return Config{Knobs: Knobs{
 		Recovery: Recovery{RTOMin: time.Millisecond, RTOMax: 5 * time.Second, RTOInitial: 50 * time.Millisecond},
@@ -62,8 +62,8 @@ func TestReorderingIsNotLoss(t *testing.T) {
 
 var whole = flag.Bool("long", false, "move more than 4 GB across the wrap")
 
-// TestWrap transfers 5 GB in one stream, across the end of the sequence space, as document 004
-// does.
+// TestWrap transfers a stream across the end of the sequence space: 64 MiB, or with -long the 5 GB
+// of document 004.
 func TestWrap(t *testing.T) {
 	size := uint64(64 << 20)
 	cfg := Config{Sequence: func(Tuple) uint32 { return ^uint32(20 << 20) }}

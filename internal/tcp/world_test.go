@@ -31,7 +31,7 @@ type wire struct {
 	mark               float64 // a router marks ECN-capable packets
 	mtu                int
 	v6                 bool
-	pause, every       time.Duration // no packet arrives during pause at the start of every
+	pause, every       time.Duration // the path stops for pause once per every
 }
 
 type packet struct {

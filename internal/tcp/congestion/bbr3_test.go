@@ -218,7 +218,7 @@ func TestBBR3Timeout(t *testing.T) {
 	assert.Equal(t, cwnd, x.Cwnd())
 }
 
-// TestBBR3SubPacketPath checks that four packets keep a path busy that holds less than one.
+// TestBBR3SubPacketPath checks that four packets keep busy a path that holds less than one.
 func TestBBR3SubPacketPath(t *testing.T) {
 	x := newBBR3On(t, 100e3, 1<<20, time.Millisecond)
 	x.run(3 * time.Second)

@@ -125,7 +125,7 @@ func TestBBRBandwidthChanges(t *testing.T) {
 	assert.InEpsilon(t, 2e6, b.bw.most, 0.1, "the model follows a tenth of the rate")
 }
 
-// TestBBRSubPacketPath checks that four packets keep a path busy that holds less than one.
+// TestBBRSubPacketPath checks that four packets keep busy a path that holds less than one.
 func TestBBRSubPacketPath(t *testing.T) {
 	b, n, _, _ := bbrOn(t, 100e3, 1<<20, time.Millisecond)
 	n.run(3 * time.Second)

@@ -234,8 +234,8 @@ func TestRFC9438_Spurious(t *testing.T) {
 	assert.InDelta(t, grown, x.cwnd, 0.1)
 }
 
-// TestConvergence checks that two flows that start at different times share the link with every
-// algorithm.
+// TestConvergence checks that two flows that start at different times share the link with Reno,
+// NewReno and CUBIC.
 func TestConvergence(t *testing.T) {
 	for name, least := range map[string]float64{"reno": 0.95, "newreno": 0.95, "cubic": 0.95} {
 		b := newBottleneck(5e6, 100000)

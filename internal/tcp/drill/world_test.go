@@ -62,7 +62,7 @@ type peer struct {
 	tuple tcp.Tuple
 	iss   uint32 // the host's SYN, zero before it
 	irs   uint32 // the peer's SYN
-	// The host's timestamps: the script's number for each, and the first of both.
+	// The host's timestamps by the script's numbers, and the first: as sent and in the script.
 	stamps     map[uint32]uint32
 	live, said uint32
 	hasSaid    bool
