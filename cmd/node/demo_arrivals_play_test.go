@@ -78,7 +78,7 @@ func TestArrivalsFail(t *testing.T) {
 	require.Error(t, playArrivals(&bytes.Buffer{}, 1, nil), "no window")
 }
 
-// The program reads the bytes that the peer sent, in any order of arrival.
+// In whatever order segments arrive, the application reads the bytes that the peer sent.
 func FuzzArrivals(f *testing.F) {
 	f.Add([]byte{1, 5, 0, 5, 255, 3, 2, 9})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -105,8 +105,8 @@ func TestDemoShowsItsProgressOnATerminal(t *testing.T) {
 
 func TestDemoExplainsAFileThatIsTooLarge(t *testing.T) {
 	dir := t.TempDir()
-	// ulimit -f limits the size of each file that a child process writes, in units of 1024 or 512
-	// bytes. The received copy exceeds the limit.
+	// ulimit -f limits the size of each file that the demo writes, in units of 1024 or 512 bytes.
+	// The file that the second demo generates exceeds the limit.
 	c := exec.CommandContext(t.Context(), "sh", "-c",
 		`ulimit -f 1000; trap '' XFSZ; exec "$0" demo --bare --keep --bytes 400000 --out "$1"`,
 		nodeProgram(t), dir)

@@ -31,7 +31,7 @@ func TestTunFlag(t *testing.T) {
 	assert.ErrorContains(t, err, "only one address")
 }
 
-// The advice lists the missing lines in a form that a user can copy.
+// The advice lists the commands to run, in a form that a user can copy.
 func TestTunAdvice(t *testing.T) {
 	const links = `interface if0 10.1.0.1/24 127.0.0.1:5000
 neighbor 10.1.0.2 at 127.0.0.1:5001 via if0

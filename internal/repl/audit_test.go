@@ -51,8 +51,8 @@ func TestEveryCommand(t *testing.T) {
 	assert.Greater(t, count, 40)
 }
 
-// inJSON has a line for every command, by the command's name. It leaves out commands that run until
-// the user stops them. Other tests cover those.
+// inJSON has a line for every command that is not in alone, by the command's name. The test does
+// not run commands with an empty line.
 var inJSON = map[string]string{
 	"events": "", // TestEventsUntilCtrlC tests it
 	"source": "", // the file contains other commands

@@ -511,7 +511,7 @@ func TestSleep(t *testing.T) {
 	require.ErrorIs(t, s.Execute(ctx, "sleep"), context.DeadlineExceeded)
 }
 
-// A script stops at a page that does not exist.
+// Fetching a page that does not exist fails, so that a script stops there.
 func TestFetchFailsForHTTPErrors(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	err := s.Execute(t.Context(), "fetch 10.0.0.1/missing")
@@ -543,7 +543,7 @@ func TestEveryListHasJSON(t *testing.T) {
 	}
 }
 
-// Commands that take the rest of the line as text have no flags, so the session's format applies.
+// Without --json, commands that take the rest of the line as text use the session's format.
 func TestTextCommandsFollowTheSession(t *testing.T) {
 	for _, line := range []string{"send 10.0.0.1 hello", "s 1 hello", "send 1 FILL x 70000"} {
 		s := open(t, &fake{}, Config{JSON: true})

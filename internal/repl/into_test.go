@@ -34,8 +34,8 @@ func TestTablesWrittenToFiles(t *testing.T) {
 	require.Error(t, open(t, &fake{}, Config{}).Execute(t.Context(), "routes x"))
 }
 
-// TestTablesReplaceOnlyTables checks that li FILE, ln FILE and lr FILE replace only files that
-// contain such a table. They replace no other file and follow no link.
+// TestTablesReplaceOnlyTables checks that li FILE, ln FILE and lr FILE replace only empty files and
+// files that begin with such a table. They follow no symbolic link.
 func TestTablesReplaceOnlyTables(t *testing.T) {
 	dir := t.TempDir()
 	notes, link := filepath.Join(dir, "notes"), filepath.Join(dir, "link")

@@ -72,8 +72,8 @@ func story() []control.TracedSegment {
 	return list
 }
 
-// TestLadder compares the drawing of a connection with a golden file, at two widths, in ASCII, and
-// with and without colors.
+// TestLadder compares the drawing of a connection with golden files, at several widths, in ASCII,
+// and with and without colors.
 func TestLadder(t *testing.T) {
 	for name, cfg := range map[string]text.LadderConfig{
 		"80": {Width: 80}, "120": {Width: 120}, "ascii": {Width: 80, Plain: true},

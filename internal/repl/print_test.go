@@ -219,7 +219,7 @@ func TestLossNamesItsInterface(t *testing.T) {
 	assert.Equal(t, "dropping 2% of forwarded packets", printLossSet(control.SetLoss{Percent: 2}, on))
 }
 
-// The received packets equal the sum of those delivered, forwarded, and dropped by reason.
+// With -s -s the output accounts for every received packet: delivered, passed on, or dropped.
 func TestPacketCountersAddUp(t *testing.T) {
 	in := control.Counters{
 		Packets: 9, Delivered: 4, Forwarded: 3, Drops: []control.Drop{{Reason: "no route", Packets: 2}},

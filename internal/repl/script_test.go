@@ -126,8 +126,8 @@ func slowNode() *transfers {
 	return n
 }
 
-// run runs a script on such a node. Each `window` command of the script ends the next transfer with
-// an error of errs.
+// run runs a script on the node. At the script's `window` command, it ends one transfer with each
+// error of errs.
 func (n *transfers) run(t *testing.T, cfg Config, script string, errs ...error) (*session, error) {
 	t.Helper()
 	s := open(t, &n.fake, cfg)
@@ -231,8 +231,8 @@ func stoppable(begun chan<- struct{}) *fake {
 	}}
 }
 
-// TestCtrlCPrintsTheProgress checks that Ctrl-C prints the progress of a single command, in a
-// script, and in a session.
+// TestCtrlCPrintsTheProgress checks that Ctrl-C prints the progress of the command that it stops:
+// alone, in a script, and in a session.
 func TestCtrlCPrintsTheProgress(t *testing.T) {
 	for line, want := range map[string]string{
 		"sendfile a 10.0.0.1 80": "sendfile a: stopped (5 of 10)\n",

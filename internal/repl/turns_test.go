@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestWritersDoNotWaitForCtrlZ checks that Ctrl-Z takes effect only after the process continues,
-// and that writers do not wait for that key.
+// TestWritersDoNotWaitForCtrlZ checks that writers do not wait while the editor processes Ctrl-Z,
+// which lasts until the process continues.
 func TestWritersDoNotWaitForCtrlZ(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
