@@ -67,7 +67,7 @@ type step struct {
 // impairment is the impairment of a transfer's link.
 type impairment struct{ loss, reorder, duplicate float64 }
 
-// span is a time in units that are measured for each subject.
+// span is a time in units of the subject, or in seconds.
 type span struct {
 	n    float64
 	unit string // rtt, rto, period, timeout or s

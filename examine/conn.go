@@ -25,7 +25,7 @@ type conn struct {
 	stamps   bool  // both ends sent timestamps
 	stampUs  uint32
 	stampHer uint32
-	early    []*segment // segments from the subject beyond got
+	early    []*segment // out-of-order segments from the subject, beyond got
 	wrote    []byte     // bytes that the subject's user has written
 }
 

@@ -9,6 +9,6 @@
 // its own clock, so the subject may run in virtual time or in real time.
 //
 // An Exam (exam.go) carries out each check three times and collects the results. Times are in units
-// that the Exam measures first: the subject's answer time (rtt) and its retransmission timeout
-// (rto).
+// of a subject: the time in which it may answer (rtt, 20 ms), and its retransmission timeout (rto),
+// which the Exam measures first.
 package examine

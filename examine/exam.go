@@ -191,7 +191,7 @@ const (
 // §3.8.6.2.1). Nodes whose timers take milliseconds send earlier.
 const overrideTimeout = 100 * time.Millisecond
 
-// measure measures the subject's times and finds out its features.
+// measure measures the subject's RTO and finds out its features.
 func measure(subject Subject) *measured {
 	m := &measured{features: map[Feature]bool{}, units: Units{
 		RTT: leastRTT, RTO: defaultRTO, Period: subject.RIPPeriod(), Timeout: subject.RIPTimeout(),

@@ -79,7 +79,7 @@ type execution struct {
 	kept      map[string]int64
 	pending   []*packet // packets received since the last action of the examiner or the user
 	last      *packet   // packet that the last expect matched
-	before    *packet   // packet that the expect before it matched
+	before    *packet   // packet that the expect before the last one matched
 	sent      []byte    // what the peer's application has sent in a transfer
 	never     []*step
 	ladder    []Event
@@ -151,7 +151,7 @@ func start(subject Subject, check *Check, units Units) (x *execution, done func(
 	return x, run.Close, nil
 }
 
-// announce sends the subject the examiner's addresses by RIP. receive repeats that in each period.
+// announce sends the subject the examiner's addresses by RIP. receive repeats that twice a period.
 func (x *execution) announce() {
 	x.announced = x.run.Now()
 	width := 12
@@ -375,8 +375,8 @@ func (x *execution) await(w *pattern, d time.Duration) (*packet, error) {
 	}
 }
 
-// recall returns the first matching packet since the last action of the examiner or the user that
-// no step has expected yet. So the subject may answer in any order.
+// recall returns the first matching packet that no step has expected yet, of those since the last
+// action of the examiner or the user. So the subject may answer in any order.
 func (x *execution) recall(w *pattern) *packet {
 	for i, p := range x.pending {
 		if x.usable(w, p) && x.matches(w, p) {

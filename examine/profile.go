@@ -102,8 +102,7 @@ func Profiles() map[string]*Profile {
 // ProfileNames returns the names of the built-in profiles.
 func ProfileNames() []string { return slices.Sorted(maps.Keys(Profiles())) }
 
-// ReadProfile reads a profile in YAML. Its base, if it names one, is the built-in profile that it
-// changes.
+// ReadProfile reads a profile in YAML. A profile that names a base changes that built-in profile.
 func ReadProfile(file string) (*Profile, error) {
 	text, err := files.Text(file, files.MaxText)
 	if err != nil {

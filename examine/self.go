@@ -11,8 +11,8 @@ import (
 
 // Self is the subject that runs our own stack, in virtual time.
 type Self struct {
-	// Change changes the packets to and from the subject, for tests of the examiner: it returns the
-	// packets that replace one. Nil: no changes.
+	// Change returns a function for each run, for tests of the examiner. The function returns the
+	// packets that replace a packet to or from the subject. Nil: no changes.
 	Change func() func(toSubject bool, packet []byte) [][]byte
 	// Knobs configure the subject's TCP.
 	Knobs tcp.Knobs

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// preludes are the steps that lead to the states of RFC 9293 §3.3.2, by packets and commands.
+// preludes are the steps that lead to the states of RFC 9293 §3.3.2, to ACTIVE (established by the
+// subject) and to RIP.
 var preludes = map[string]string{
 	"CLOSED": "wait 1 rtt",
 	"LISTEN": "listen\nwait 1 rtt",

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// The addresses and ports of all sequences. The examiner uses the same in checks.
+// The ports of all sequences. The examiner uses the same in checks.
 const (
 	servicePort = 8080  // port on which the stack listens
 	clientPort  = 40001 // port of the peer that connects to the stack

@@ -204,7 +204,7 @@ func (w *worker) differ(events []Event, wrong string) {
 	w.wrong = append(w.wrong, keyedDifference{d, key})
 }
 
-// kindOf returns the kind of a difference: the state, the rule and the answer.
+// kindOf returns the kind of a difference: the state, the kind of event, the rule and the answer.
 func (c coverage) kindOf() coverage {
 	return coverage{state: c.state, kind: c.kind, answer: c.answer, rule: c.rule}
 }

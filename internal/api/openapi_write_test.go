@@ -147,9 +147,9 @@ var forClients = strings.NewReplacer(
 // capitalized matches a word that may be a Go name, and a verb that may follow it.
 var capitalized = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]*\b( (?:is|are|counts|count|has|includes|keeps|waits) )?`)
 
-// withJSONNames replaces the Go names of a struct's fields in a comment by their JSON names. Words
-// at the start of a sentence and abbreviations are replaced only if they are certainly names: the
-// name own at the start of its field's comment, and a word before a verb.
+// withJSONNames replaces the Go names of a struct's fields in a comment by their JSON names. own is
+// the name of the field with this comment. An abbreviation, or a word at the start of a sentence,
+// is replaced only if it is certainly a name.
 func withJSONNames(t reflect.Type, own, text string) string {
 	var b strings.Builder
 	end := 0

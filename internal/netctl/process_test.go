@@ -28,7 +28,7 @@ func TestReusedProcessNumber(t *testing.T) {
 	require.EqualError(t, other.Wait(), "signal: killed", "and not by us before")
 }
 
-// TestStartKeepsALockedPIDFile starts a node that is already locked.
+// TestStartKeepsALockedPIDFile checks that start does not change the PID file of a running node.
 func TestStartKeepsALockedPIDFile(t *testing.T) {
 	if !locks {
 		return
@@ -47,7 +47,7 @@ func TestStartKeepsALockedPIDFile(t *testing.T) {
 	assert.Equal(t, 4711, pid)
 }
 
-// TestRunningNodeKeepsItsFolder checks a running node whose network was never recorded.
+// TestRunningNodeKeepsItsFolder checks that withdraw keeps the folder while a node runs.
 func TestRunningNodeKeepsItsFolder(t *testing.T) {
 	if !locks {
 		return
