@@ -196,7 +196,7 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s TableOptio
 	return err
 }
 
-// ofInterest returns the comparisons of metrics (nil: the default ones). It omits Jain if always 1.
+// ofInterest selects the given metrics (nil: the defaults). It omits Jain's index if both are 1.
 func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	if metrics == nil {
 		metrics = defaultMetrics

@@ -197,9 +197,9 @@ func findResults(dir string) (*origin, error) {
 	return &origin{path, text, filepath.Join(dir, filesFolder), dir}, err
 }
 
-// DefaultDir returns the directory from which a study was read, or lab/NAME (lab/NAME-real with
-// runs in real time), or that with -PLAN if it has results of another experiment. stale is set if
-// the directory has results of another, unpublished build, which cannot be reproduced.
+// DefaultDir returns the directory from which a study was read, or else lab/NAME, or lab/NAME-real
+// with runs in real time. If that has results of another experiment, -PLAN is appended. stale is
+// set if the directory has results of another, unpublished build, which cannot be reproduced.
 func DefaultDir(s *Study) (dir string, stale bool) {
 	if s.Dir != "" {
 		return s.Dir, false

@@ -41,7 +41,7 @@ type Manifest struct {
 	Seed    uint64 `json:"seed"`
 	// Hash is the hash of all runs; empty if runs are missing.
 	Hash string `json:"hash,omitempty"`
-	// Until is the limit of the last run in the directory, from Options.Until; 0: not set.
+	// Until is the last Options.Until that was not zero; 0: there was none, or it was negative.
 	Until float64 `json:"until,omitempty"`
 	// Real is set if every second cell runs in real time.
 	Real bool `json:"real,omitempty"`

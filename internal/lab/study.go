@@ -23,7 +23,7 @@ type Study struct {
 	Seed    uint64
 	Metrics []result.Metric // metrics of the table; nil: the most informative ones
 	Cells   []plan.Cell
-	// Notes describe the parts of the file that changes have removed.
+	// Notes describe the file's sweeps that changes of the path have removed.
 	Notes []string
 	// Document is the file with all changes. Files are the files that it names.
 	Document []byte

@@ -24,7 +24,7 @@ type Options struct {
 	Pcap bool
 	// Until, if positive, adds trials to each cell, up to Trials, until half the confidence
 	// interval of each flow's main metric is less than this share of the mean. A negative value
-	// runs all Trials. Zero means the value of the directory's last run, or else all Trials.
+	// runs all Trials. Zero means the value in the directory's Manifest, or else all Trials.
 	Until float64
 	// Run calls Progress with the numbers of complete runs and of all runs, first with the existing
 	// ones. Progress may be nil.

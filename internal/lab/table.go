@@ -207,7 +207,7 @@ func (r *Results) legend(rows []result.Group) string {
 	return b.String()
 }
 
-// maxExplained limits the notes below a table about unfinished runs, and those about trends.
+// maxExplained limits the number of notes about unfinished runs, and of notes about trends.
 const maxExplained = 5
 
 // settingsText formats the names and values of settings.

@@ -22,7 +22,7 @@ type File struct {
 	notes   []string
 }
 
-// Notes list the parts of the file that flags have removed.
+// Notes list the file's sweeps that Netem and Mahimahi have removed.
 func (f *File) Notes() []string { return f.notes }
 
 // These are limits of a sweep.
