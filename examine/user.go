@@ -22,7 +22,7 @@ type user struct {
 	conn    *tcp.Conn // the last connection
 	pending []byte    // data that waits for room in the send buffer
 	leaving bool      // close the sending side after pending
-	whole   bool      // read everything, and close after the peer has closed closed
+	whole   bool      // read everything, and close after the peer has closed
 	reading int       // bytes that the read command still has to read
 	shown   bytes.Buffer
 	file    []byte
