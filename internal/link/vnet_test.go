@@ -257,7 +257,7 @@ func joinAll(j *joiner, packets [][][]byte) (headers []vnetHeader, bodies [][]by
 	return headers, bodies
 }
 
-// Splitting a joined train, as the kernel or a card does, yields the original packets.
+// Splitting a joined train, as the kernel or a network card does, yields the original packets.
 func TestVnetJoinReversesSplit(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for round := range 500 {
@@ -298,7 +298,7 @@ func TestVnetJoinReversesSplit(t *testing.T) {
 	}
 }
 
-// RFC 9293 §3.8.6: only segments with data and no control flags are joined.
+// Only segments that continue the first one, with equal headers, are joined. PSH or FIN ends a train.
 func TestVnetSegmentsThatAreNotJoined(t *testing.T) {
 	first := testPacket{proto: protoTCP, flags: tcpACK, df: true, seq: 1000, text: randomPayload(1,
 		100)}

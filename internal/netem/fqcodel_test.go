@@ -60,14 +60,14 @@ func TestFQCoDelSharesBytes(t *testing.T) {
 		}
 		require.LessOrEqual(t, most-least, fqQuantum+1500, "%v", total)
 	}
-	// A flow with twice as many packets does not get twice the share.
+	// No byte is lost: all that were offered are served or still in the queue.
 	_, bytes := r.Len()
 	assert.Equal(t, 400_000*4, bytes+total[ports[0]]+total[ports[1]]+total[ports[2]]+total[ports[3]]-
 		excess(sizes))
 	assert.Empty(t, r.drops)
 }
 
-// excess returns by how many bytes each flow exceeded 400,000.
+// excess returns by how many bytes the flows exceed 400,000 each, in total.
 func excess(sizes map[byte]int) (n int) {
 	for _, size := range sizes {
 		n += (400_000+size-1)/size*size - 400_000
@@ -162,7 +162,7 @@ func TestFQCoDelDropsFromTheLongest(t *testing.T) {
 	for name, d := range map[string]FQCoDel{"packets": {Packets: 101}, "bytes": {Bytes: 45_064}} {
 		r := newRig(t, d, 8e6)
 		ports := separatePorts(r, 2)
-		for range 45 { // flow 2 has fewer packets, but more bytes
+		for range 45 { // this flow has fewer packets, but more bytes
 			r.offer(1, flow(ports[0], 0, 1000))
 		}
 		for range 80 {

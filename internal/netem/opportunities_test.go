@@ -291,8 +291,8 @@ func TestLongIdleOpportunities(t *testing.T) {
 	}
 }
 
-// A trace of a day at 10 opportunities per millisecond costs no more than a small one, and its
-// packets allocate nothing.
+// BenchmarkOpportunities compares traces of different lengths. A long one should cost no more than
+// a short one, and packets should allocate nothing.
 func BenchmarkOpportunities(b *testing.B) {
 	for _, n := range []int{1, 10_000, 2_000_000} {
 		trace := make([]time.Duration, n)

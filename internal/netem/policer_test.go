@@ -48,8 +48,8 @@ func TestPolicerIsATokenBucket(t *testing.T) {
 	}
 }
 
-// In any period, the policer passes at most the burst plus the rate, and in the long run the rate.
-// It delays no packet, as a queue would.
+// In any period, the policer passes at most the burst plus what the rate allows, and in the long
+// run the rate. Unlike a queue, it delays no packet.
 func TestPolicerRate(t *testing.T) {
 	p := netem.Policer{Rate: 8_000_000, Burst: 10_000}
 	l := newLink(t, netem.Config{Policer: &p})

@@ -52,7 +52,7 @@ func TestQueuesBoundedInTime(t *testing.T) {
 	} {
 		c.cfg.Queue = netem.DropTail{Time: 20 * ms}
 		if _, turns := c.cfg.Rate.(netem.Opportunities); turns {
-			c.want-- // nothing is being sent yet, so one more packet has arrived
+			c.want-- // each packet costs 4 bytes more
 		}
 		l := newLink(t, c.cfg)
 		for i := range uint64(100) {

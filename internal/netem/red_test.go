@@ -130,8 +130,8 @@ func TestREDAverageSinksWhileIdle(t *testing.T) {
 		"the queue was not idle")
 }
 
-// A packet that arrives at an empty queue and is dropped counts, too. The next one counts only the
-// time since then.
+// A packet that arrives at an empty queue and is dropped also lowers the average. The next packet
+// lowers it only for the time since then.
 func TestREDAverageSinksOnce(t *testing.T) {
 	r := newRig(t, RED{Min: 60, Max: 70, InPackets: true, Weight: 0.01, Bytes: 500}, 8e6)
 	q := r.Queue.(*red)

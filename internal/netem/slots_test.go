@@ -31,8 +31,7 @@ func TestSlotsCollectPackets(t *testing.T) {
 	}
 }
 
-// A slot ends with the packet that reaches its limit. The next slot is as long, so under load each
-// slot sends the limit.
+// A slot ends with the packet that reaches its limit. Under load, each slot sends its limit.
 func TestSlotsAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		slots netem.Slots

@@ -98,8 +98,8 @@ func TestScheduleTrace(t *testing.T) {
 	assert.Equal(t, "1\n2\n6\n7\n10\n", string(got.Format()), "includes the last pause")
 }
 
-// The mean of a Poisson trace is within the deviation of its number of packets. The gaps' deviation
-// equals their mean. The same seed makes the same trace.
+// The number of packets in a Poisson trace is within four deviations of its mean. The deviation of
+// the gaps equals their mean. The same seed makes the same trace.
 func TestPoissonTrace(t *testing.T) {
 	const rate, seconds = 2.64e6, 600
 	spec := netem.TraceSpec{Kind: "poisson", Rate: rate, Length: seconds * time.Second, Seed: 1}

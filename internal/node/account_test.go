@@ -35,7 +35,7 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 	exchange(t, client, server, 400_000)
 	require.NoError(t, client.Close())
 	require.NoError(t, server.Close())
-	// The link has a delay of 1 ms, so it is empty soon after the last packet.
+	// The link's delay is below 1 ms, so it is empty soon after the last packet.
 	settled := func() bool {
 		list := ask(t, a, control.Impairments{})
 		over := list[0].Inside == 0 && list[1].Inside == 0

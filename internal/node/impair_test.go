@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Two nodes use a UDP link with all impairments that a file can have: every byte arrives, and the
-// operator sees what the link dropped.
+// Two nodes use a UDP link with impairments from a file: every byte arrives, and the operator sees
+// what the link dropped.
 func TestImpairmentsFromAFile(t *testing.T) {
 	p := freePorts(t, 2)
 	for _, kind := range []waiterKind{waitBest, waitFed} {

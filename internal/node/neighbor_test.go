@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// expect waits for an event about a neighbor.
+// expect runs do, and waits for the event that a neighbor has the wanted state.
 func expect(t *testing.T, n *Node, do func(), want control.NeighborState) control.NeighborChanged {
 	t.Helper()
 	told := make(chan control.NeighborChanged, 64)

@@ -226,7 +226,7 @@ func TestRemovedAddressClosesItsUsers(t *testing.T) {
 	assert.Len(t, routes, 2)
 }
 
-// New addresses are opened before old ones are closed, so two links can swap their addresses.
+// Two links can swap their UDP addresses, because their sockets stay open and are exchanged.
 func TestTwoLinksSwapUDPAddresses(t *testing.T) {
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 4)
