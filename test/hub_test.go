@@ -38,8 +38,8 @@ func startHub(t *testing.T, args ...string) (*exec.Cmd, string) {
 	return cmd, strings.TrimSpace(text)
 }
 
-// Three nodes of different years join a hub and transfer a file. After the hub is killed and
-// restarted, the nodes are still joined, and the counters are kept.
+// Three nodes of different years join a hub and transfer a file. After the hub stops and starts
+// again, the nodes are still joined, and the counters are kept.
 func TestHub(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -193,7 +193,7 @@ func TestProgramsAsHosts(t *testing.T) {
 // network reaches the program.
 func TestProgramsHaveIPv6(t *testing.T) {
 	t.Parallel()
-	// clients, indexed by network, with their URLs
+	// URLs and the addresses that the server sees, by network
 	for network, clients := range map[string][][2]string{
 		"dual-stack": {{"http://10.2.0.2/", "10.0.0.1:"}, {"http://b/", "[2001:db8::1]:"}},
 		"ipv6-only":  {{"http://b/", "[2001:db8::1]:"}},

@@ -40,7 +40,7 @@ func (r *stateDir) pings() {
 }
 
 // TestOneProcess: the nodes of a network run in one process. Each has its shell, its links can be
-// changed as usual, and the process reports all of them.
+// changed as usual, and all nodes share one log.
 func TestOneProcess(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)

@@ -126,7 +126,7 @@ func TestRouteExpires(t *testing.T) {
 	}
 }
 
-// A node sends RIP only to neighbors in its file, and accepts it only from them.
+// A node accepts RIP only from neighbors that its file names in `rip advertise-to`.
 func TestRIPOnlyWithConfiguredNeighbors(t *testing.T) {
 	t.Parallel()
 	n, wire := startWithPeer(t, "routing rip")

@@ -167,7 +167,7 @@ func TestSilentPeer(t *testing.T) {
 	assert.Empty(t, n.Sockets())
 }
 
-// The peer advertises a zero window in the middle of a transfer and never answers again.
+// The peer stops answering on an established connection, and data sent after that times out.
 func TestPeerFallsSilent(t *testing.T) {
 	t.Parallel()
 	n, wire := startWithPeer(t, fastRetries)

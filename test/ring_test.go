@@ -58,7 +58,7 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 	again.done(patience)
 }
 
-// The only path has a link with a loose contact.
+// A link of the only path goes down and up again and again. No byte is lost.
 func TestFlappingLink(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
