@@ -68,7 +68,7 @@ func testNmapFindsTheOpenPort(t *testing.T, f family) {
 }
 
 // Scans with flags that no handshake has. RFC 9293 §3.10.7.1 and §3.10.7.2: a closed port answers
-// with a reset; a listener ignores such segments.
+// with a reset. A listener answers an ACK with a reset, and ignores the other segments.
 func TestNmapAndOddFlags(t *testing.T) { both(t, testNmapAndOddFlags) }
 
 func testNmapAndOddFlags(t *testing.T, f family) {
