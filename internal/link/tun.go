@@ -140,8 +140,8 @@ type tunFile interface {
 	// read reads to the start of b. It returns ErrWouldBlock if nothing has arrived. An empty burst
 	// means that the packet was discarded.
 	read(b []byte) (burst, error)
-	// write sends the packets of a train after the first skip, and updates the counters of to. It
-	// returns how many are done, skip included, and ErrWouldBlock if the kernel accepted no more.
+	// write sends a train without its first skip packets, and updates the counters of to. It
+	// returns the index of the next packet, and ErrWouldBlock if the kernel did not accept that.
 	write(to *neighbor, t *buffer.Train, skip int) (done int, err error)
 	counters(*SocketCounters)
 	close() error

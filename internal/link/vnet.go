@@ -132,8 +132,8 @@ func parseLayout(b []byte, length int) (l layout, ok bool) {
 // burst is the result of one read. It contains packets of size bytes; the last may be shorter.
 type burst struct {
 	bytes, size int
-	// checked means that split has computed the checksums. The kernel leaves only those of its own
-	// packets to split.
+	// checked means that split has computed the checksums. The kernel leaves that to split only for
+	// packets that it sent itself.
 	checked bool
 }
 

@@ -298,7 +298,7 @@ func TestVnetJoinReversesSplit(t *testing.T) {
 	}
 }
 
-// Only segments that continue the first one, with equal headers, are joined. PSH or FIN ends them.
+// Segments are joined if they continue the first one with equal headers, until a PSH or FIN.
 func TestVnetSegmentsThatAreNotJoined(t *testing.T) {
 	first := testPacket{proto: protoTCP, flags: tcpACK, df: true, seq: 1000, text: randomPayload(1,
 		100)}

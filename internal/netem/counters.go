@@ -17,7 +17,7 @@ type Counters struct {
 	Corrupted  uint64
 	Truncated  uint64
 	Reordered  uint64 // reordered by Reorder
-	Delayed    uint64 // delivered with a delay
+	Delayed    uint64 // put on the wire to arrive after a delay
 	Marked     uint64 // marked by the queue or the policer instead of dropped
 }
 

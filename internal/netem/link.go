@@ -186,7 +186,7 @@ func (l *Link) loses(now clock.Time, size int) bool {
 	return true
 }
 
-// admit sends a packet whose bytes are in place, unless the packet was dropped or must be policed.
+// admit sends a packet whose bytes are in place, unless it was dropped or the policer drops it.
 func (l *Link) admit(now clock.Time, p *Packet) {
 	if p == &l.dropped {
 		l.emitDropped(now)

@@ -42,8 +42,9 @@ type Config struct {
 	Drop func() error
 	// Overwrite lets Probe and captures replace existing files.
 	Overwrite bool
-	// Seed determines the packets that lossyforward drops and, on a Clock, the secret of TCP, and
-	// thus its initial sequence numbers and ports. Zero means a random seed.
+	// Seed determines random decisions, such as drops by lossyforward and by impairments. On a
+	// Clock it also determines TCP's secret, and thus its initial sequence numbers and ports. Zero
+	// means a random seed.
 	Seed uint64
 	// Offload is auto, gso, mmsg or plain, for UDP sockets. Empty means auto.
 	Offload string
