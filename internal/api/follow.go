@@ -58,7 +58,7 @@ func (c *Client) stoppable(
 	}()
 	err := exchange(own, begun)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return ctx.Err() // a Problem with the progress would not match
+		return ctx.Err() // the node's ErrStopped has the progress, and does not match
 	}
 	return err
 }

@@ -28,7 +28,7 @@ const (
 )
 
 // metrics returns the counters of the process and of every node. If Prometheus's node exporter has
-// a node's counter, its name is used (node_network_…). All other nodes' names begin with tidepool_.
+// a node's counter, its name is used (node_network_…). Other names of nodes begin with tidepool_.
 func (n *nodes) metrics(w http.ResponseWriter, r *http.Request, about *Process) {
 	ctx, cancel := context.WithTimeout(r.Context(), scrapeTime)
 	defer cancel()

@@ -27,7 +27,7 @@ func Page() fs.FS {
 	return page
 }
 
-// policy allows a page to load only what this server serves.
+// policy allows a page to load only what this server serves, and images in data URLs.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'"

@@ -31,7 +31,7 @@ var (
 	ErrPortInUse = errors.New("address already in use")
 	// ErrNoPorts means that every ephemeral port is in use, or that a limit of sockets is reached.
 	ErrNoPorts = errors.New("no free local port")
-	// ErrRefused means that the peer answered the connection request with a reset.
+	// ErrRefused means that the peer reset the connection request, or that its UDP port is closed.
 	ErrRefused = errors.New("connection refused")
 	// ErrReset means that the peer reset the connection.
 	ErrReset = errors.New("connection reset by peer")

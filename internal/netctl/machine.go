@@ -70,7 +70,7 @@ func (c *connection) forward(ctx context.Context, what, node string) error {
 	return nil
 }
 
-// These scripts of sh keep the program in a file node@DIGEST, because no host can have such a name.
+// These sh scripts keep the program in a file node@DIGEST, next to folders with the names of hosts.
 // probe prints the machine's platform, and whether it has the program. install writes the program,
 // completely or not at all. It removes older programs first, because running nodes do not need
 // them. execute runs the program.

@@ -214,7 +214,7 @@ func (l sshMaster) failure(ctx context.Context, said []byte, err error) error {
 	return l.unreachable(cmp.Or(lastLine(said), err.Error()) + "; check " + try)
 }
 
-// lastLine returns the last line of a text that is not blank.
+// lastLine returns the last nonblank line of a text.
 func lastLine(text []byte) string {
 	text = bytes.TrimSpace(text)
 	return strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:]))

@@ -40,7 +40,7 @@ func Check(c *lnx.Config) (list lnx.Errors) {
 	return list
 }
 
-// CheckWords parses the words of an impair line as a whole file. It returns their error or nil.
+// CheckWords checks the words of an impair line outside a file. It returns their error or nil.
 func CheckWords(words string) *lnx.Error {
 	_, e := wrongWords(words)
 	return e

@@ -100,8 +100,8 @@ func transport(c *lnx.Config) tcp.Config {
 		OptionsOff: c.TCP.OptionsOff, NoResets: c.TCP.NoResets,
 	}}
 	if c.TCP.Profile == "004" {
-		// Founding document 004 §7 requires these values. It sends a SYN or FIN three times, 3 s
-		// apart, and has no idle limit.
+		// Founding document 004 §7 requires these values. A SYN or FIN is sent three times, 3 s
+		// apart, and there is no idle limit.
 		cfg.Recovery.RTOInitial = 30 * time.Millisecond
 		cfg.Retries.Syn, cfg.Retries.SynTimeout = 2, 3*time.Second
 		cfg.Retries.Fin, cfg.Retries.FinTimeout = 2, 3*time.Second

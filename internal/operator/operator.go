@@ -197,7 +197,7 @@ func (n *Node) leaveNamespaces() {
 
 func closeAll[C io.Closer](list []C) {
 	for _, f := range list {
-		_ = f.Close() // kept only for later programs
+		_ = f.Close() // was open only for later programs
 	}
 }
 

@@ -107,7 +107,7 @@ func (h *Requests) preparePing(s *stack.Stack, r *control.Ping, cfg *icmp.PingCo
 			"%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
 	}
 	if stack.IsGroup(r.Addr) && cfg.Iface < 0 {
-		cfg.Iface = 0 // multicast needs an interface and not a route
+		cfg.Iface = 0 // multicast needs an interface instead of a route
 	}
 	if cfg.Iface < 0 && !s.Routing().LocalTo(r.Addr).IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)

@@ -21,7 +21,7 @@ const releaseTime = 30 * time.Second
 // released records what a node has released in the first step. Reloader.mu guards it.
 type released struct {
 	before *lnx.Config          // file before the first step; nil: there was no first step
-	faces  map[string]bool      // interfaces without a socket
+	faces  map[string]bool      // interfaces whose sockets were closed
 	others []portforward.Change // changes by which services have released ports
 	back   *time.Timer
 }

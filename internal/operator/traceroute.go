@@ -202,8 +202,8 @@ func (t *Trace) found() bool {
 	return true
 }
 
-// replyOf converts a reply. Time exceeded and port unreachable are what the probes provoke, and no
-// problem.
+// replyOf converts a reply. Time exceeded and port unreachable are not problems, because the probes
+// provoke them.
 func (t *Trace) replyOf(r *icmp.Reply) control.Reply {
 	if r.Verdict == icmp.Failed {
 		t.failure = r.Err

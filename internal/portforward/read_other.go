@@ -14,7 +14,7 @@ func (m machineEnd) receive() (*[relayChunk]byte, int, error) {
 // awaitFIN returns false: on this system, a FIN can be detected only by reading the data before it.
 func (m machineEnd) awaitFIN() bool { return false }
 
-// failed returns nil: on this system, a reset after a FIN is detected only by writing.
+// failed detects nothing: on this system, only a write detects a reset after a FIN.
 func (m machineEnd) failed(wait bool) error {
 	if wait {
 		return net.ErrClosed

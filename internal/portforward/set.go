@@ -30,7 +30,7 @@ type Set struct {
 	next  int
 	over  bool // the set is closed, and opens no forwards
 	flows sync.WaitGroup
-	// stallCheck is how long a write blocks before the writer is checked for a failure.
+	// stallCheck is how long a write to one end blocks before the other end is checked.
 	// halfCloseTimeout limits how long a virtual host may take to answer a client that has already
 	// sent its FIN.
 	stallCheck, halfCloseTimeout time.Duration
@@ -110,7 +110,7 @@ func (s *Set) states() []control.Door {
 	return list
 }
 
-// holder adds the forward that uses the port to an "in use" error.
+// holder extends an "in use" error by the forward that uses the port.
 func (s *Set) holder(err error, kind control.DoorKind, network string, at netip.AddrPort) error {
 	if !errors.Is(err, control.ErrPortInUse) {
 		return err

@@ -142,7 +142,7 @@ func (p *proxy) authenticate(c net.Conn) error {
 	return err
 }
 
-// readCounted reads a length of one byte and as many bytes.
+// readCounted reads a one-byte length, and that many bytes.
 func readCounted(c io.Reader) ([]byte, error) {
 	var n [1]byte
 	if _, err := io.ReadFull(c, n[:]); err != nil {

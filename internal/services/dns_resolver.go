@@ -168,7 +168,7 @@ func follow(
 		}
 		next = dnsmessage.Name{}
 	}
-	return list, name // a loop: Ask continues here until it has followed maxAliases
+	return list, name // a loop: Ask queries again, but at most maxAliases times
 }
 
 // query asks the servers one after the other, several times, and returns the first answer.

@@ -208,8 +208,8 @@ func (d *DNS) serveStreams(l *node.Listener) {
 	}
 }
 
-// serveStream answers messages with their length before them (RFC 1035 §4.2.2), until the client
-// ends the connection, is idle, or sends a message without an answer.
+// serveStream answers length-prefixed messages (RFC 1035 §4.2.2), until the client ends the
+// connection, is idle, or sends a message without an answer.
 func serveStream(conn net.Conn, idle time.Duration, answer func(query []byte) []byte) {
 	for {
 		if conn.SetDeadline(time.Now().Add(idle)) != nil {
@@ -257,7 +257,7 @@ func (d *DNS) ServeListener(l net.Listener) {
 	}
 }
 
-// readMessage reads a message with its length before it.
+// readMessage reads a length-prefixed message.
 func readMessage(r io.Reader) ([]byte, error) {
 	var length [2]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -268,7 +268,7 @@ func readMessage(r io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// writeMessage writes a message with its length before it, in one segment (RFC 7766 §8).
+// writeMessage writes a length-prefixed message, in one segment (RFC 7766 §8).
 func writeMessage(w io.Writer, b []byte) error {
 	_, err := w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...))
 	return err
