@@ -27,7 +27,7 @@ type direction struct {
 	from  int // interface of the sending host
 	to    End
 	cut   bool
-	limit int // maximum queue length at which the host still sends; 0: no limit
+	limit int // queue length at which the host stops sending; 0: no limit
 }
 
 // Connect joins two interfaces by a link with the impairments of each direction.

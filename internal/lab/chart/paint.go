@@ -27,7 +27,7 @@ var (
 	Paper = Paint{0xffffff, "paper"}
 )
 
-// These are a gray, and Okabe and Ito's colors, which color-blind readers can tell apart.
+// Okabe and Ito's colors, which color-blind readers can tell apart, and a gray.
 var (
 	Blue       = RGB(0x0072b2)
 	Sky        = RGB(0x56b4e9)

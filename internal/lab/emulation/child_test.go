@@ -58,7 +58,7 @@ func TestReadyOnce(t *testing.T) {
 	assert.Empty(t, r.waitsFor((*report).isReady))
 }
 
-// A line that is printed before the run begins gets the time of the beginning.
+// A line that is printed before the run begins gets the time 0.
 func TestLogBeforeTheRun(t *testing.T) {
 	at := time.Duration(-1)
 	o := &Options{Printed: func(d time.Duration, _ string) { at = d }}

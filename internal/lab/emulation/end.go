@@ -144,7 +144,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	return nil
 }
 
-// execute waits for an order and executes it. The order "go" starts the flow's time.
+// execute waits for an order and executes it. The order "go" sets the start of the run.
 func (e *End) execute(incoming <-chan order, want string, cancel context.CancelFunc) error {
 	for {
 		select {

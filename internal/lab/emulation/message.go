@@ -163,7 +163,7 @@ func sendRows[T result.Row[T]](
 	}
 }
 
-// orders are the messages to a process after its Start. The channel is closed when the input ends.
+// orders returns the messages to a process after its Start. It closes the channel when in ends.
 func orders(in *bufio.Scanner) <-chan order {
 	list := make(chan order, 1)
 	go func() {

@@ -57,7 +57,7 @@ func ServeMiddle(in io.Reader, out io.Writer) error {
 	return runProcess(out, func(to *messageWriter) error { return serveMiddle(in, to) })
 }
 
-// errAbandoned means that the parent process has exited.
+// errAbandoned means that the input has ended, because the parent process has exited or given up.
 var errAbandoned = errors.New("the parent process closed its input")
 
 func serveMiddle(in io.Reader, to *messageWriter) error {

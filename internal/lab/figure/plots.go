@@ -237,7 +237,7 @@ func (f *flow) title() string {
 	return f.Name + " (" + f.Label + ")"
 }
 
-// bottleneck returns the bottleneck's rate in bytes/s and its queue in bytes; 0: unlimited.
+// bottleneck returns the bottleneck's rate in bytes/s and its queue's limit in bytes; 0: unlimited.
 func (v *view) bottleneck(f *flow) (capacity, limit float64) {
 	rate := v.Rate
 	if f.link != nil {

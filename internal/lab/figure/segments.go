@@ -99,8 +99,8 @@ func (f *flow) span() float64 {
 	return (f.Segments[len(f.Segments)-1].At - f.Segments[0].At).Seconds()
 }
 
-// loss returns the time of a retransmission: of those that follow two round trips without any, the
-// one nearest to a third of the run.
+// loss returns the time of the first retransmission after two round trips without any. Of several
+// such times, it takes the one nearest to a third of the run.
 func (v *view) loss(f *flow) (at float64, found bool) {
 	best := math.Inf(1)
 	last := math.Inf(-1)

@@ -41,8 +41,8 @@ type compared struct {
 	keys    []string // swept keys
 	metrics []result.Metric
 	asked   []result.Metric
-	// axis is the swept key with numeric values; empty if there is no such key. x contains the
-	// value of each cell.
+	// axis is the swept key with the most numeric values, at least three; empty if there is no such
+	// key. x contains the value of each cell.
 	axis string
 	x    quantities
 	// facet is the key with a panel for each of its values; empty: there is no such key.

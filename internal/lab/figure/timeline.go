@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// detailRoundTrips is the length of the detail. detailSamples is the detail's minimum number of
+// detailRoundTrips is the detail's maximum length. detailSamples is the detail's minimum number of
 // samples, because a round trip at the start of a slow path may have only one.
 const (
 	detailRoundTrips = 120

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// BenchmarkRun simulates cells, and reports how many packets of hosts it simulates per second. Each
-// packet crosses three links.
+// BenchmarkRun simulates cells, and reports how many packets it simulates per second. Each packet
+// crosses three links, but counts once.
 func BenchmarkRun(b *testing.B) {
 	fast := func(cc string, flows int) *plan.Cell {
 		c := cell(cc, 250)

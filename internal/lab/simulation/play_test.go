@@ -92,7 +92,7 @@ func TestCountsOfATransfer(t *testing.T) {
 	assert.InDelta(t, mtu/float64(mss), v[result.Throughput]/v[result.Goodput], .1)
 }
 
-// Means exclude the warm-up; counts include it.
+// Averages exclude the warm-up; counts include it.
 func TestMeansExcludeTheWarmUp(t *testing.T) {
 	testenv.NeedNoRace(t)
 	c := cell("fixed", 1000)
@@ -241,7 +241,7 @@ func TestManyFlows(t *testing.T) {
 	assert.Greater(t, got.Whole[result.Utilization], .8)
 }
 
-// A flow whose packets are all lost ends with the run, and its result gives the reason.
+// The result of a flow that does not finish gives the reason.
 func TestUnfinishedFlowsHaveAReason(t *testing.T) {
 	hole := func(retries int) *plan.Cell {
 		c := cell("reno", 60)

@@ -69,7 +69,7 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 			c.Steps = append(c.Steps, b)
 		})
 	}
-	// toRouter0 is router 0's end of that link. What router 0 sends there is lost for a short time.
+	// What router 0 sends from its end of the link to router 2 is lost for a short time.
 	toRouter0 := w.ends[toTwo][1]
 	toRouter0.Cut(true)
 	err = w.phase(&r, &event{

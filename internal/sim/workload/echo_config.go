@@ -34,7 +34,7 @@ type EchoConfig struct {
 	Opened func(*sim.Conn)
 }
 
-// EchoStream is a suffix. The random stream of a client's writes is the name of its host plus this.
+// EchoStream is a suffix: the random stream of a client's writes has the name HOST + EchoStream.
 const EchoStream = " fence"
 
 // These defaults differ from the defaults of RCP.

@@ -18,7 +18,7 @@ type EchoResult struct {
 	// Written and Echoed are numbers of bytes. All echoed bytes were unchanged.
 	Written, Echoed uint64
 
-	// These are the packets that the client has sent until then. Sent is the document's count, of
+	// These are the packets that the client has sent during Took. Sent is the document's count, of
 	// all packets. Data counts packets with bytes of the stream, Again counts the retransmissions
 	// among them, and Acks counts packets without data. RCP's first packet, which opens the
 	// connection without data, counts as Data.

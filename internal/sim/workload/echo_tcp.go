@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// AttachEchoTCP is like AttachEcho, over TCP with the hosts' configurations, for example of
-// Recovery. RCP's part of the Config has no effect.
+// AttachEchoTCP is like AttachEcho, but over TCP. The hosts' configurations determine TCP's, and
+// cfg.RCP has no effect.
 func AttachEchoTCP(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*EchoApp, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {

@@ -116,8 +116,8 @@ func TestSendersShareAReceiver(t *testing.T) {
 }
 
 // Congestion avoidance starts with a window of 10, without loss. The round trips have 10, 11, 12
-// and more segments, which add up to 10t/R + t²/2R² in 240 s. The link and its queue do not matter:
-// the run is too short to fill them.
+// and more segments, which add up to 10t/R + t²/2R² in a time t. The link and its queue do not
+// matter: the run is too short to fill them.
 func TestTahoeAsDescribedOnAFastLink(t *testing.T) {
 	d := 60 * time.Second
 	if testenv.Long() {

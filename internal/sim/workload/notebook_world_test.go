@@ -12,8 +12,8 @@ import (
 // senders outside. The zero NotebookNetwork is the network of the document's slow experiments.
 type NotebookNetwork struct {
 	// Rate is the rate of both directions; nil: 2,435,000 bit/s, the mean of the trace called 2.64
-	// Mbit/s. PacketOverhead is added to the size of each packet. 0 means the 4 bytes that mahimahi
-	// counts, and a negative value means nothing, because Rate counts them itself.
+	// Mbit/s. PacketOverhead is added to the size of each packet. 0: the 4 bytes that mahimahi
+	// counts; negative: none, for a Rate that counts them itself.
 	Rate           netem.Rate
 	PacketOverhead int
 	// Delay is the delay of each direction; 0: 88 ms.
