@@ -54,9 +54,9 @@ func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
 	return cfg
 }
 
-// drawSwitches sets each knob of type bool with some probability. It finds them by their type, so it
-// includes knobs that are added later. Each knob has its own random stream, so a new knob does not
-// change the others.
+// drawSwitches sets each knob of type bool with some probability. It finds them by their type, so
+// it includes knobs that are added later. Each knob has its own random stream, so a new knob does
+// not change the others.
 func drawSwitches(knobs reflect.Value, seed uint64) {
 	const share = 0.15
 	for i := range knobs.NumField() {
