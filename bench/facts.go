@@ -160,7 +160,8 @@ func middle(list []float64) float64 {
 	return s.Value()
 }
 
-// waiting measures how late the event loop wakes up with the waiting method that it uses here.
+// waiting measures how late the event loop wakes up with the method of waiting that it uses on this
+// machine.
 func waiting(ctx context.Context, s *session) (list []report.Fact, err error) {
 	all, err := lead.GoBench(ctx, s.root, "./internal/node",
 		"^Benchmark(Wakeup|TimerError)$", "1000x")
@@ -201,7 +202,7 @@ func manyConnections(ctx context.Context, s *session) ([]report.Fact, error) {
 func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error) {
 	for _, of := range []struct{ name, pkg, pattern string }{
 		{virtual, "./internal/sim", "^Benchmark(World|Cell)$"},
-		// without ns-3 there is no such row
+		// if ns-3 is not installed, its row is missing
 		{"the same scenario", "./judge/ns3", "^BenchmarkJudge$"},
 	} {
 		all, err := lead.GoBench(ctx, s.root, of.pkg, of.pattern, "1x")
@@ -215,8 +216,8 @@ func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error
 	return list, nil
 }
 
-// boundless is the experiment without a time limit: founding document 004's transfer of 5 GB, which
-// must wrap all sequence numbers.
+// boundless is the experiment without a time limit: founding document 004's transfer of 5 GB, in
+// which the sequence numbers wrap.
 const boundless = "wrap-5g"
 
 // experiments measures the time of each experiment that reproduces a founding document.

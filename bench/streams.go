@@ -77,7 +77,7 @@ func (s *session) streams() []streamCase {
 		{name: "router", quick: true, path: ourRouter, peers: []peer{
 			{name: "gvisor-tuned", stack: "gvisor", path: relay, goal: 1.5},
 		}},
-		// The other stack is tidepool itself over IPv4.
+		// One peer of these cases is tidepool itself over IPv4.
 		{name: "clean6", quick: true, path: overIPv6(direct), peers: []peer{
 			{name: "gvisor-tuned", stack: "gvisor", path: overIPv6(direct), goal: 2},
 			{name: "ipv4", stack: "tidepool", goal: 0.9},

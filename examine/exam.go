@@ -52,7 +52,7 @@ func (r *Report) Count(v Verdict) int {
 	return n
 }
 
-// Good reports whether every check that was not skipped passed.
+// Good reports whether all checks passed or were skipped.
 func (r *Report) Good() bool { return r.Count(Pass)+r.Count(Skipped) == len(r.Results) }
 
 // Exam examines a subject.
@@ -69,7 +69,7 @@ type Exam struct {
 	Done func(*Result)
 }
 
-// Run carries out all checks. When ctx ends, it returns early without the remaining results.
+// Run carries out all checks. When ctx ends, it returns early, and the remaining results are Void.
 func (e *Exam) Run(ctx context.Context) *Report {
 	began := time.Now()
 	m := measure(e.Subject)

@@ -306,8 +306,8 @@ func (x *execution) transmit(p *packet) error {
 	return nil
 }
 
-// receive returns the next packet from the subject, or nil if none arrives by then. It fails if the
-// check forbids the packet.
+// receive returns the next packet from the subject, or nil if none arrives before the time until.
+// It fails if the check forbids the packet.
 func (x *execution) receive(until clock.Time) (*packet, error) {
 	if x.setup.Announce && x.run.Now().Sub(x.announced) > x.units.Period/2 {
 		x.announce()

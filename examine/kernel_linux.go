@@ -98,8 +98,8 @@ func (k *kernel) read(output func(packet []byte)) {
 	}
 }
 
-// Input implements PacketStack. The device rejects data that is not an IP packet. A kernel would
-// drop such data.
+// Input implements PacketStack. It ignores the device's error for data that is not an IP packet,
+// because a kernel would drop such data.
 func (k *kernel) Input(packet []byte) error {
 	if _, err := unix.Write(k.fd, packet); err != nil && err != unix.EINVAL {
 		return err

@@ -18,8 +18,8 @@ const (
 	maxTyped   = 256     // lines that wait for the program to read them
 )
 
-// process is a running program whose input and output we control. It cannot block the examiner: it
-// may print without end, ignore its input, or exit at any time.
+// process is a running program whose input and output we control. It cannot block the examiner,
+// even if it prints without end, ignores its input, or exits.
 type process struct {
 	command *exec.Cmd
 	typed   chan string

@@ -179,12 +179,12 @@ const (
 	Fail            // the subject's behavior differs from what the check expects
 	Blocked         // the subject failed before the steps that test the check's requirement
 	Skipped         // the subject does not claim a feature
-	Flaky           // equal runs had different results
+	Flaky           // repeated runs had different results
 	Crashed         // the subject crashed
 	Exited          // the subject exited before the examiner asked it to
 	Hung            // the subject did not start, or stopped answering
 	Flooded         // the subject sent or printed without end
-	Void            // the examiner itself could not run
+	Void            // the examiner itself failed, was late or was stopped
 )
 
 var verdicts = [...]string{

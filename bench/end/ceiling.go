@@ -36,7 +36,7 @@ func (p *process) ceiling() (stop func() error, err error) {
 // a run of datagrams; there are few of them, so that they fit in the cache.
 var batchOf = map[string]int{"raw-plain": 1, "raw-mmsg": 64, "raw-gso": 16, "plane": 8}
 
-// count counts received bytes from the end of the warm-up until none have arrived for a while.
+// count counts received bytes from the end of the warm-up until the socket is closed.
 func (p *process) count() {
 	m := meter{warm: p.spec.Work.Warm, span: time.Hour}
 	one, credits := &p.received, creditReporter{}

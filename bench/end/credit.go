@@ -29,7 +29,7 @@ type credit struct {
 	lost   int64 // bytes that count as lost
 }
 
-// spend waits until the sender may send more than sent bytes.
+// spend waits until a sender that has sent this number of bytes may send more.
 func (c *credit) spend(sent int64) error {
 	for sent-c.lost-c.acked > creditAhead {
 		if err := c.socket.SetReadDeadline(time.Now().Add(creditLate)); err != nil {

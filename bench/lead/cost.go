@@ -20,7 +20,7 @@ type Cost struct {
 }
 
 // Run does the work and returns its cost: CPU time in µs for each round or connection, or bytes of
-// heap at either end for each held connection.
+// heap for each end of a held connection.
 func (c *Cost) Run(ctx context.Context) (r Sample, err error) {
 	b, err := raise(ctx, end.Spec{
 		Stack: c.Stack, Work: end.Work{Kind: c.Kind, For: c.For, Count: c.Count},

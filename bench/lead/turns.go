@@ -15,8 +15,8 @@ import (
 type Turns struct {
 	Rounds int
 	Log    io.Writer // progress messages
-	// Until is when the last round may begin; the first round of a case always runs. Zero: no
-	// limit.
+	// Until is the latest time at which a round may begin, except the first round of a case. Zero:
+	// no limit.
 	Until time.Time
 }
 

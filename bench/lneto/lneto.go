@@ -28,7 +28,7 @@ const (
 	poll = time.Millisecond
 )
 
-// host is a started stack, and asks it for packets.
+// host runs a stack, and asks it for the packets to send.
 type host struct {
 	stack   xnet.StackAsync
 	sockets xnet.StackGo

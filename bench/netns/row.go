@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package netns creates three network namespaces in a row, client, router and server, to measure
-// the kernel's own TCP. The MTU is 1400, as on the other links. Offloads of the interfaces can be
-// on or off, and the router can drop packets.
+// Package netns connects three new network namespaces in a row, client, router and server, to
+// measure the kernel's own TCP. The MTU is 1400, as on the other links. Offloads of the interfaces
+// can be on or off, and the router can drop packets.
 package netns
 
 import (

@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// examined returns a report with one result for each of some verdicts.
+// examined returns a report with one result for each of several verdicts.
 func examined() *examine.Report {
 	check := func(name, area string) *examine.Check {
 		return &examine.Check{

@@ -39,8 +39,7 @@ type datagram struct {
 	badSum   bool   // the IPv4 header checksum is wrong
 }
 
-// Describe appends one line without a newline that describes an IP packet, and
-// returns the extended slice:
+// Describe appends a line about an IP packet, without a newline, and returns the extended slice:
 //
 //	IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [P.], seq 1:101, ack 1, win 512, length 100
 //	IP6 (hlim 64) 2001:db8::1 > 2001:db8::2: ICMP6, echo request, id 7, seq 1, length 13

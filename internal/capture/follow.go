@@ -37,7 +37,7 @@ func (m Mark) Names() (names []string) {
 }
 
 // Segment is a segment of a connection as interpreted by a Follower. Sequence numbers are relative
-// to the SYN, or 1 at the first byte seen.
+// to the SYN or, if it was not seen, count from 1 at the first byte seen.
 type Segment struct {
 	Flags      string // flags as tcpdump prints them
 	Seq, Ack   uint64
@@ -51,14 +51,14 @@ type Segment struct {
 	TSEcr      uint32
 	ECN        uint8 // the ECN bits of the IP header
 	Marks      Mark
-	Repeats    bool // the segment's data, SYN or FIN, or later data, was sent before
+	Repeats    bool // the segment begins with data, a SYN or a FIN that was sent before
 	DupAck     int  // the number of this duplicate ACK
 }
 
 // maxGaps limits the number of gaps that a Follower remembers; it treats further gaps as filled.
 const maxGaps = 128
 
-// halfConn is a Follower's state for one direction.
+// halfConn is a Follower's state for one end of the connection.
 type halfConn struct {
 	known    bool   // base is valid
 	base     uint32 // the sequence number that counts as 0
@@ -108,9 +108,9 @@ func (f *Follower) Begin(left, right Start, resync bool) {
 }
 
 // Follow interprets the next segment. sent means that the segment goes from left to right. lost
-// means that it was dropped, so the receiver does not see it. packet has the segment's first
-// HeaderBytes bytes, or all of it, and facts has the result of Parse. Follow returns false if the
-// packet is not a TCP segment.
+// means that it was dropped, so the receiver does not see it. packet has the packet's first
+// HeaderBytes bytes, or all of it, and p the result of Parse. Follow returns false if the packet is
+// not a TCP segment.
 func (f *Follower) Follow(packet []byte, p *Facts, sent, lost bool) (s Segment, ok bool) {
 	if !p.isTCP {
 		return s, false

@@ -19,7 +19,7 @@ import (
 
 // Errors of this package. They are wrapped with the file's name.
 var (
-	// ErrOutside is a name outside the directory.
+	// ErrOutside means that a name is outside the directory.
 	ErrOutside = errors.New("outside of the folder")
 	// ErrNotRegular means that the file is a pipe, a device or a directory, or a symbolic link
 	// where links are not followed.

@@ -98,8 +98,8 @@ func TestPipesAndDevicesAreNotOpened(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestPublish checks that an existing file is replaced only with permission, and that the file is
-// synced first.
+// TestPublish checks that an existing file is replaced only on request, and that the file is synced
+// first.
 func TestPublish(t *testing.T) {
 	dir, inside := yard(t)
 	for i, f := range []*files.Folder{inside, files.Machine()} {

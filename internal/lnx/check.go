@@ -15,7 +15,7 @@ import (
 // maxListed is the maximum number of names that an error suggests.
 const maxListed = 10
 
-// check verifies the file as a whole: whether its lines are consistent, in any order.
+// check verifies that the lines of the file are consistent, whatever their order.
 func (p *parser) check() {
 	if len(p.cfg.Interfaces) == 0 && len(p.report.errs) == 0 {
 		p.report.add(Pos{}, "", "the file declares no interface", "at least one")
@@ -178,7 +178,7 @@ type index struct {
 
 func newIndex(ifaces []Interface) index {
 	own := index{map[string]*Interface{}, map[netip.Addr]*Interface{}, map[string]*Interface{}}
-	for i := range slices.Backward(ifaces) { // a second declaration has an error of its own
+	for i := range slices.Backward(ifaces) { // so the first of two declarations wins
 		iface := &ifaces[i]
 		own.names[iface.Name] = iface
 		for _, a := range iface.Addrs() {

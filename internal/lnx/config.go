@@ -107,7 +107,7 @@ type Config struct {
 	Grammar Grammar
 	// Interfaces are the node's interfaces, in file order.
 	Interfaces []Interface
-	// Neighbors are the nodes at the other ends, in file order.
+	// Neighbors are the nodes at the other ends of the links, in file order.
 	Neighbors []Neighbor
 	// Routing says how the node learns its routes.
 	Routing Routing
@@ -116,7 +116,7 @@ type Config struct {
 	RIP    RIP
 	TCP    TCP
 	ICMP   ICMP
-	// IP configures which packets the node accepts.
+	// IP configures how the node treats the packets that it receives.
 	IP IP
 	// Impair are the impair lines, in file order.
 	Impair []ImpairLine

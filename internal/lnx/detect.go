@@ -9,9 +9,9 @@ import (
 
 // detect finds the grammar from the content. A file with a directive is of the new grammar; port
 // forwards do not count, because every grammar has them. Otherwise the first line decides. If its
-// first word resembles a directive, the file is new. If that word has a colon, a line of three or
-// more words is of 2012, and a shorter one of 2013 to 2017. A host and a port are 2018 to 2022. All
-// other files count as new, because the errors of that grammar help most.
+// first word resembles a directive, the grammar is the new one. If that word has a colon, a line of
+// three or more words is of 2012, and a shorter one of 2013 to 2017. A host and a port are 2018 to
+// 2022. All other files count as new, because errors in that grammar help most.
 func detect(lines []line) Grammar {
 	lines = slices.DeleteFunc(slices.Clone(lines), isForward)
 	for _, l := range lines {

@@ -27,7 +27,7 @@ type Forward struct {
 	Port uint16
 	// To is the destination. It has port 0 for Splice, and is empty for Socks.
 	To HostPort
-	// UDP means that datagrams are forwarded, and not connections.
+	// UDP means that datagrams are forwarded instead of connections.
 	UDP bool
 	// Pos is where the file names the listening address or port.
 	Pos Pos

@@ -249,7 +249,7 @@ tcp options off
 }
 
 // TestCourseFilesWithoutTiming checks that files without timing lines get the defaults of 2023,
-// when nodes had no such lines.
+// when files had no such lines.
 func TestCourseFilesWithoutTiming(t *testing.T) {
 	cfg := parse(t, "interface if0 10.1.0.2/24 127.0.0.1:5003 # to network r1-r2\n"+
 		"neighbor 10.1.0.1 at 127.0.0.1:5002 via if0 # r1\n\n"+

@@ -33,7 +33,7 @@ type parser struct {
 	// start with an unknown word.
 	directives, unknown int
 
-	// seen contains the directives that may occur once, with their positions.
+	// seen has the position of each directive so far that may occur only once.
 	seen map[string]Word
 	// addresses of interfaces are added when all interfaces are known.
 	addresses []addressLine
@@ -100,8 +100,8 @@ func Read(file string, text []byte) (*Config, Errors) {
 	return p.cfg, errs
 }
 
-// isOther reports whether the text is probably not an .lnx file: nine of ten lines, and at least
-// three, start with an unknown word. If so, it says that in the first error.
+// isOther reports whether the text is probably not an .lnx file: at least three lines, and nine
+// tenths of all lines, start with an unknown word. If so, it says that in the first error.
 func (p *parser) isOther() bool {
 	if p.unknown < 3 || 10*p.unknown < 9*p.directives {
 		return false
@@ -204,7 +204,7 @@ func (p *parser) addInterface(i Interface) {
 	p.cfg.Interfaces = append(p.cfg.Interfaces, i)
 }
 
-// readDirective reads a line of the new grammar.
+// readDirective reads a line of the new grammar, or a port forward of an old one.
 func (p *parser) readDirective(l line) {
 	before := len(p.report.errs)
 	p.directives++

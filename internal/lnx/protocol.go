@@ -32,7 +32,7 @@ type ICMP struct {
 	EchoBroadcast bool
 }
 
-// IP configures which packets the node accepts.
+// IP configures how the node treats the packets that it receives.
 type IP struct {
 	// ReversePath checks a packet's source. "loose" requires a route to it, "strict" a route over
 	// the interface that received the packet, and "" nothing (RFC 3704).

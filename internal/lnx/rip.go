@@ -63,7 +63,7 @@ type RIPLink struct {
 // RIPKey is a shared secret of the routers on a link.
 type RIPKey struct {
 	ID        uint8
-	Algorithm string // one of RIPAlgorithms, or "password"
+	Algorithm string // one of ripAlgorithms, or "password"
 	Secret    string
 }
 

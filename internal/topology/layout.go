@@ -86,7 +86,8 @@ func relax(at [][2]float64, wanted [][]float64) {
 	}
 }
 
-// level rotates the picture so that its longest axis is horizontal and the first node on the left.
+// level rotates the picture so that its longest axis is horizontal and the first node is on the
+// left.
 func level(at [][2]float64) {
 	var mx, my, xx, yy, xy float64
 	for _, p := range at {

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// TestNamesOfAPlan checks that the first host serves the names of all nodes, or the node of a dns
-// line.
+// TestNamesOfAPlan checks that the first host, or the node of a dns line, serves the names of all
+// nodes.
 func TestNamesOfAPlan(t *testing.T) {
 	const links = "link R A\nlink R B\nlink R b\nlink R c..d\n"
 	for line, want := range map[string]struct{ server, zone, addr string }{

@@ -29,7 +29,7 @@ var ErrPlan = errors.New("invalid plan")
 type Plan struct {
 	About string // line of text about the plan; may be empty
 	Port  int    // first UDP port; 0: DefaultPort, or 5000 in the course's form
-	// Family is the versions of IP on the links.
+	// Family says which versions of IP the links have.
 	Family Family
 	Nodes  []Node
 	Links  []Link
@@ -43,12 +43,12 @@ type Plan struct {
 	// Machines are the other machines on which nodes run.
 	Machines []Machine
 
-	course     bool     // the plan is a .net file of the course
+	course     bool     // the plan has the course's form
 	portAt     lnx.Word // position at which the file sets Port; zero: it does not
 	portSource string
 }
 
-// Family is the versions of IP that links have.
+// Family says which versions of IP links have.
 type Family uint8
 
 // These are the families: IPv4 alone, IPv6 alone, or both.

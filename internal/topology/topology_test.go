@@ -448,8 +448,8 @@ func lines(t *testing.T, p *Plan, node int) (list []string) {
 	return list
 }
 
-// TestFamilies checks that link N has 2001:db8:N::/64, and that routers speak RIPng, in addition to
-// IPv4 or in its place.
+// TestFamilies checks that link N has 2001:db8:N::/64, and that routers speak RIPng, alone or in
+// addition to RIP.
 func TestFamilies(t *testing.T) {
 	p, err := Parse("x.net", []byte("family 6\ndns off\nlink A R\nlink R S\nlink S B\n"), nil)
 	require.NoError(t, err)
