@@ -51,7 +51,7 @@ var (
 	ErrNotCapturing = errors.New("no capture is running")
 	// ErrBusy means that another transfer is writing to that file.
 	ErrBusy = errors.New("another transfer is writing to this file")
-	// ErrChanged means that the file grew or shrank during the transfer.
+	// ErrChanged means that the file was changed during the transfer.
 	ErrChanged = errors.New("file changed during the transfer")
 	// ErrMismatch means that the received file is not the expected one.
 	ErrMismatch = errors.New("not the expected file")
