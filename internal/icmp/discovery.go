@@ -86,7 +86,7 @@ const (
 	flagOnLink, flagAutonomous              = 0x80, 0x40
 )
 
-// discoveryHopLimit is the hop limit of all messages: no router has forwarded them (RFC 4861 §3.1).
+// discoveryHopLimit shows that no router has forwarded a message (RFC 4861 §3.1).
 const discoveryHopLimit = 255
 
 var (
@@ -102,7 +102,7 @@ func SolicitedNode(a netip.Addr) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// ParseDiscovery parses a message that Parse accepted in a packet with these addresses and hop
+// ParseDiscovery parses a message that Parse accepted, from a packet with these addresses and hop
 // limit. It makes the checks of RFC 4861 §6.1, §7.1 and §8.1, except those that depend on the
 // receiver. It skips unknown options, and options whose length is wrong but not zero.
 func ParseDiscovery(m *Message, src, dst netip.Addr, hopLimit uint8) (d Discovery, r Refusal) {

@@ -22,10 +22,10 @@ const (
 	MaxPacket6 = 1280
 )
 
-// Error appends an error message from src about the IP packet original to dst. If original is an
-// IPv6 packet, Error converts an ICMP error to the ICMPv6 error with the same meaning. value is the
-// MTU for a packet that is too big, or the offset for a parameter problem, otherwise 0. For an
-// unrecognized next header, Error finds the offset itself.
+// Error appends to dst an error message from the address src about the IP packet original. If
+// original is an IPv6 packet, Error converts an ICMP error to the ICMPv6 error with the same
+// meaning. value is the MTU for a packet that is too big, or the offset for a parameter problem,
+// otherwise 0. For an unrecognized next header, Error finds the offset itself.
 //
 // The message quotes as much of the packet as fits in an IP packet of at most size bytes, and at
 // most MaxPacket or MaxPacket6. It always quotes an IPv4 header with options and the next eight
@@ -96,7 +96,7 @@ func MayReport(original []byte, r ReportError, self bool) bool {
 	return !u.later || src.Is6()
 }
 
-// upper is the offset of a packet's payload, after options or extension headers.
+// upper describes a packet's payload, after options or extension headers.
 type upper struct {
 	protocol uint8
 	at       int  // offset of the payload; it can be the end of the packet

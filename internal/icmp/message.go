@@ -115,8 +115,8 @@ type Message struct {
 }
 
 // Parse parses the payload of an IP packet with these addresses, which are of the message's family.
-// It returns false if the message is too short or has a wrong checksum. The checksum of ICMPv6
-// covers the addresses (RFC 4443 §2.3). Parse accepts unknown types.
+// It returns false if the message is too short or has a wrong checksum, which in ICMPv6 covers the
+// addresses (RFC 4443 §2.3). Parse accepts unknown types.
 func Parse(b []byte, src, dst netip.Addr) (Message, bool) {
 	if len(b) < HeaderLen || !checksum.Verify(b, pseudo(src, dst, len(b))) {
 		return Message{}, false
@@ -129,7 +129,7 @@ func parse(b []byte, src netip.Addr) Message {
 	return Message{Type: typeFor(b[0], src), Code: b[1], Rest: [4]byte(b[4:8]), Body: b[HeaderLen:]}
 }
 
-// typeFor returns the type with a number, of the family of an address.
+// typeFor returns the type that a number stands for in an address's family.
 func typeFor(number uint8, a netip.Addr) Type {
 	if a.Is6() {
 		return v6 | Type(number)
@@ -137,8 +137,8 @@ func typeFor(number uint8, a netip.Addr) Type {
 	return Type(number)
 }
 
-// Append appends the message, with its checksum for a packet with these addresses, to b. Their
-// family must be that of the type.
+// Append appends the message to b. It computes the checksum for a packet with these addresses,
+// whose family must be that of the type.
 func (m Message) Append(b []byte, src, dst netip.Addr) []byte {
 	start := len(b)
 	b = append(b, m.Type.Number(), m.Code, 0, 0, m.Rest[0], m.Rest[1], m.Rest[2], m.Rest[3])
@@ -149,7 +149,8 @@ func (m Message) Append(b []byte, src, dst netip.Addr) []byte {
 	return b
 }
 
-// pseudo returns the sum of IPv6's pseudo-header for a message of n bytes (RFC 8200 §8.1), or 0.
+// pseudo returns the sum of IPv6's pseudo-header for a message of n bytes (RFC 8200 §8.1); 0 for
+// IPv4.
 func pseudo(src, dst netip.Addr, n int) uint64 {
 	if !src.Is6() {
 		return 0

@@ -94,7 +94,7 @@ func (i *Interface) selectRouter() {
 	var best netip.Addr
 	rank := 0
 	for _, r := range i.routers {
-		mine := 1 // rank: unreachable, the same unreachable, reachable, the same reachable
+		mine := 1 // ranks: unreachable, unreachable and current, reachable, reachable and current
 		if !r.unreachable {
 			mine += 2
 		}

@@ -30,8 +30,8 @@ type TraceConfig struct {
 	Here, Near float64
 	Gap        time.Duration // minimum time between two probes
 	// Overhead is the length of a packet's headers before Data. If set, the trace finds the path
-	// MTU: it repeats a probe that is too large for a link with the link's size. Parallel must then
-	// be 1, and DF set.
+	// MTU: if a probe is too large for a link, it repeats the probe with the link's size. Parallel
+	// must then be 1, and DF set.
 	Overhead int
 }
 

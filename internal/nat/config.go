@@ -4,7 +4,7 @@
 // A mapping leads from an inside address and port to a port of the outside address. A session is
 // the traffic of a mapping with one remote address and port. A NAT has no packets of its own: the
 // router asks Outbound or Inbound what to do with a packet, decides about its route, and then calls
-// Match.Apply. Output returns packets from outside to whose senders the router sends an ICMP error.
+// Match.Apply. Output returns packets from outside that the router answers with an ICMP error.
 package nat
 
 import (
@@ -97,7 +97,7 @@ const (
 	// maxHeld limits the SYNs from outside that wait for the end of synWait; later ones are
 	// dropped without an ICMP error.
 	maxHeld = 256
-	// synWait is how long a SYN from outside waits for its answer (RFC 5382 §4.3).
+	// synWait is how long a SYN from outside is held before it is refused (RFC 5382 §4.3).
 	synWait = 6 * time.Second
 	// maxForwards limits the port forwards.
 	maxForwards = 1024
@@ -177,6 +177,6 @@ const (
 	Full
 	// HostFull means that the inside host has its maximum number of sessions.
 	HostFull
-	// Held means that the packet is a SYN from outside that may be answered later.
+	// Held means that the packet is a SYN from outside that Output may return later.
 	Held
 )

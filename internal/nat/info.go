@@ -12,7 +12,7 @@ import (
 // Info is the state and the counters of a NAT.
 type Info struct {
 	Sessions, Mappings, Hosts int
-	Held                      int    // SYNs from outside that wait for an answer
+	Held                      int    // SYNs from outside that are held before they are refused
 	Created                   uint64 // sessions created
 	Expired                   uint64 // sessions that expired
 	Evicted                   uint64 // unconfirmed sessions from outside that were evicted

@@ -142,7 +142,7 @@ type NAT struct {
 	packets         [2]uint64
 }
 
-// held is a SYN from outside that waits for an answer.
+// held is a SYN from outside. It is refused unless an inside host opens the connection in time.
 type held struct {
 	key    pairKey // key with the outside port
 	due    clock.Time

@@ -2,8 +2,8 @@ package rcp
 
 import "github.com/tidepool-net/tidepool/internal/buffer"
 
-// assembler converts a peer's packets to its stream. It keeps packets that arrive early or do not
-// fit in the reader's buffer, at most Config.Width of them in all.
+// assembler converts a peer's packets to its stream. It keeps packets that arrive out of order or
+// do not fit in the reader's buffer, at most Config.Width of them in all.
 type assembler struct {
 	rx    *buffer.Ring // the peer's stream; the reader is the consumer
 	next  uint64       // lowest packet that is not in rx

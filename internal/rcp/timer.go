@@ -10,8 +10,8 @@ type timer struct {
 	tick, limit  time.Duration
 }
 
-// newTimer returns a timer without a sample. Its value is then a second (RFC 6298 §2.1), or half of
-// Config.Timeout or MaxRTO if one is less.
+// newTimer returns a timer without a sample. Its value is then the least of a second (RFC 6298
+// §2.1), half of Config.Timeout, and MaxRTO.
 func newTimer(cfg *Config) timer {
 	return timer{
 		rto: min(time.Second, cfg.Timeout/2, cfg.MaxRTO), tick: cfg.Tick, limit: cfg.MaxRTO,

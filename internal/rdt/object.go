@@ -9,8 +9,8 @@ type Completion struct {
 	Data []byte
 	// Began is when the first packet of the object arrived, or Never.
 	Began clock.Time
-	// At is when its last packet arrived. With Config.InOrder it is when all packets up to the
-	// object's end had arrived.
+	// At is when the object's last packet arrived. With Config.InOrder it is when all packets up to
+	// the object's end had arrived.
 	At clock.Time
 	// Err is nil, or says why the object failed: ErrAbsent, ErrMalformed, ErrTooLarge, ErrSilent.
 	Err error

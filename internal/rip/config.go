@@ -50,8 +50,8 @@ type Timers struct {
 	// TriggerMin and TriggerMax limit the random delay between two triggered updates (RFC 2453
 	// §3.10.1). Default: none, RIPv2 and RIPng 1 s and 5 s.
 	TriggerMin, TriggerMax time.Duration
-	// HoldDown is how long after the loss of a route only routes with a lower cost are accepted.
-	// Default: none. RFC 2453 has no such timer.
+	// HoldDown is how long after the loss of a route the Speaker accepts only routes with a lower
+	// cost. Default: none. RFC 2453 has no such timer.
 	HoldDown time.Duration
 	// AskAfter is how long after the loss of a route the Speaker requests tables from the
 	// neighbors, if it found no other route. Default: a tenth of Periodic. RIPv2 and RIPng send no

@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// expire makes a route unreachable that no neighbor has refreshed (RFC 2453 §3.8).
+// expire makes a route unreachable, because its router has not refreshed it (RFC 2453 §3.8).
 func (s *Speaker) expire(now clock.Time, r *route) {
 	s.counters.Expired++
 	g := r.via
@@ -40,7 +40,7 @@ func (s *Speaker) scheduleRequests(now clock.Time) {
 	}
 }
 
-// requestTables schedules a request to every neighbor if a route is still missing.
+// requestTables schedules a request to every neighbor if a route is still unreachable.
 func (s *Speaker) requestTables(now clock.Time) {
 	if s.table.garbage.head == nil {
 		return

@@ -187,10 +187,10 @@ func (ifs *Interfaces) isNetwork(p netip.Prefix) bool {
 }
 
 // self reports whether an address is the node's own, and returns its interface. The stack uses the
-// weak host model of RFC 1122 §3.3.4.2: an address belongs to the node, so a router can be reached
-// by any of its addresses over any interface, and by itself even while the interface is down.
-// Addresses of 127/8 and ::1 are the node's too, for its own packets (RFC 1122 §3.2.1.3, RFC 4291
-// §2.5.3). A link-local address belongs to its interface.
+// weak host model of RFC 1122 §3.3.4.2: an address belongs to the node, so others reach a router at
+// any of its addresses over any interface, and it reaches itself there even while the interface is
+// down. Addresses of 127/8 and ::1 are the node's too, for its own packets (RFC 1122 §3.2.1.3, RFC
+// 4291 §2.5.3). A link-local address belongs to its interface.
 func (ifs *Interfaces) self(a netip.Addr) (int, bool) {
 	if a.Is4() {
 		b := v4Of(a)
@@ -267,7 +267,7 @@ func (ifs *Interfaces) onLink(a netip.Addr) (int, bool) {
 	return best, bits >= 0
 }
 
-// ErrNotGroup means that an address is not multicast, or that an interface does not exist.
+// ErrNotGroup means that an address is not multicast, or that the interface cannot join it.
 var ErrNotGroup = errors.New("not a multicast group on an interface")
 
 // allHosts is the group of all hosts (RFC 1112 §7.2).

@@ -155,9 +155,9 @@ func (dv *discoverers) on(i int) *discoverer {
 	return nil
 }
 
-// current returns the interface with the addresses and routers that discovery has found. It returns
-// no IPv6 addresses if another node has the interface's link-local address (RFC 4862 §5.4.5).
-// Addresses in a prefix that is not on the link have no network.
+// current returns the interface with the addresses, prefixes and MTU that discovery has found. It
+// returns no IPv6 addresses if another node has the interface's link-local address (RFC 4862
+// §5.4.5). Addresses in a prefix that is not on the link have no network.
 func (d *discoverer) current() Interface {
 	c := d.configured
 	if d.six == nil {

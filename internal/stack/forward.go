@@ -153,7 +153,7 @@ func (fw *forwarder) loses(in, out int) bool {
 	return p > 0 && fw.rng.Float64() < p
 }
 
-// enqueue queues a packet for Output. It joins the run before it if the next hop is the same.
+// enqueue queues a packet for Output, in the last run if its interface, next hop and size fit.
 func (fw *forwarder) enqueue(out int, hop netip.Addr, b []byte) {
 	fw.packets = append(fw.packets, b)
 	checked := fw.in.checked

@@ -20,7 +20,7 @@ type incoming struct {
 // Input borrows the packets until Output is drained, and modifies those that it forwards. A packet
 // is dropped if its outgoing link has no room when Output is drained. passed reports that all
 // packets were forwarded by cached decisions, and that Output has nothing else to send. In that
-// case no deadline has changed, and no user need be woken.
+// case no deadline has changed, and no waiting program needs to be woken.
 func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte) (passed bool) {
 	s.out.memory.reuse()
 	s.in.checked, passed = checked, len(s.fwd.queue) == 0

@@ -80,7 +80,7 @@ type iface struct {
 	addr     netip.Addr       // IPv4 address; 0.0.0.0: none
 	ipv4     network          // network of addr
 	link     netip.Addr       // the link-local address, with the interface as its zone
-	networks []netip.Prefix   // networks of the interface's addresses, without fe80::/64
+	networks []netip.Prefix   // networks of the addresses, and onLink; without fe80::/64
 	sources  []icmp.Candidate // IPv6 addresses of the interface that are not link-local
 	nat      *nat.NAT
 	up       bool

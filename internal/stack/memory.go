@@ -44,7 +44,7 @@ func (m *memory) give(b []byte) {
 	}
 }
 
-// reuse makes the memory that was given available to take.
+// reuse makes the memory from give available to take.
 func (m *memory) reuse() {
 	if len(m.left) == 0 {
 		return

@@ -57,7 +57,7 @@ func (s *Stack) output(now clock.Time, room []int, b *buffer.Batch) bool {
 // Pending reports whether Output may have packets to send.
 func (s *Stack) Pending() bool { return len(s.fwd.queue) > 0 || s.unsent() || s.engines() }
 
-// unsent reports whether Output may have packets of the node's own.
+// unsent reports whether Output may have some of the node's own packets to send.
 func (s *Stack) unsent() bool { return s.tcp.Ready() || s.out.walking || len(s.out.packets) > 0 }
 
 // engines reports whether engines other than TCP may have packets to send.

@@ -68,7 +68,7 @@ func (pr *Probers) advance(now clock.Time) {
 // once, because sending it late would give a wrong time.
 func (pr *Probers) output(now clock.Time) {
 	if len(pr.list) == 0 {
-		return // returns before any allocation
+		return // avoids the allocation of packet
 	}
 	var packet icmp.Packet
 	for _, p := range pr.list {

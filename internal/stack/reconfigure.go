@@ -6,13 +6,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Reconfigure replaces the interfaces of a running stack. Interfaces are identified by their index in
-// the list. Additional interfaces are new, and an interface without an address is deleted. Its
-// number is only used again if the interface comes back. If the list is invalid, Reconfigure returns an
-// error and changes nothing.
+// Reconfigure replaces the interfaces of a running stack. Interfaces are identified by their index
+// in the list. Additional interfaces are new, and an interface without an address is deleted. Its
+// index is only used again if the interface comes back. If the list is invalid, Reconfigure returns
+// an error and changes nothing.
 //
-// Packets queued for deleted interfaces are dropped. The caller ends the connections of deleted
-// addresses before, and calls RIP.Restart after.
+// Packets queued for deleted interfaces are dropped. The caller first ends the connections of
+// deleted addresses, and afterwards calls RIP.Restart.
 func (s *Stack) Reconfigure(now clock.Time, list []Interface) error {
 	list = slices.Clone(list)
 	if err := s.ifs.checkInterfaces(list); err != nil {

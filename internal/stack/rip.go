@@ -16,7 +16,7 @@ import (
 
 // RIP connects one Speaker of the routing protocol to the stack: it passes messages in both
 // directions, and adds the routes that the Speaker learns to the routing table. A stack has up to
-// two: one for IPv4, and one for IPv6, which announce the prefixes of their family.
+// two: one for IPv4, and one for IPv6. Each announces the prefixes of its family.
 type RIP struct {
 	encapsulation
 	ifs     *Interfaces
@@ -335,7 +335,7 @@ func (rp *RIP) NeighborLost(now clock.Time, i int, addr netip.Addr) {
 	}
 }
 
-// NeighborFound reports that the neighbor answers again: RIP requests its routes at once.
+// NeighborFound reports that a neighbor on interface i answers again: RIP requests its routes.
 func (rp *RIP) NeighborFound(i int, addr netip.Addr) {
 	if rp.handles(addr) {
 		rp.speaker.Found(rp.gateway(addr), i)

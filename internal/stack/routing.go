@@ -54,7 +54,7 @@ func (rt *Routing) removeLocal(i int) {
 	}
 }
 
-// hop returns the outgoing interface and next hop of a packet of the node's own.
+// hop returns the outgoing interface and next hop of one of the node's own packets.
 func (rt *Routing) hop(dst netip.Addr) (ip.Hop, bool) {
 	if !dst.Is4() && dst.IsLinkLocalUnicast() {
 		i, ok := rt.ifs.onLink(dst)

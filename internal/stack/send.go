@@ -59,7 +59,7 @@ type sender struct {
 	memory     memory
 }
 
-// send queues a packet of the node's own. A zero source stands for the address of the outgoing
+// send queues one of the node's own packets. A zero source stands for the address of the outgoing
 // interface.
 func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
 	n, most := h.Size()+len(payload), ip.MaxPacketLen

@@ -61,8 +61,8 @@ type Config struct {
 	RIPng *rip.Config
 	// Originate are prefixes that RIP announces in addition to the interfaces' networks.
 	Originate []rip.External
-	// Redistribute makes RIP announce the static routes, with its tag and metric. If it is nil, RIP
-	// announces only static routes that Originate names.
+	// Redistribute makes RIP announce the static routes, with this tag and metric. If it is nil,
+	// RIP announces only static routes that Originate names.
 	Redistribute *rip.External
 	// Forwarding makes the node a router, which forwards packets.
 	Forwarding bool

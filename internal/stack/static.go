@@ -15,7 +15,7 @@ import (
 var (
 	// ErrPrefix means that the prefix is invalid, or that its address has bits beyond its length.
 	ErrPrefix = errors.New("invalid prefix")
-	// ErrNextHop means that the next hop is not in an interface's network, or is the node itself.
+	// ErrNextHop means that the next hop cannot be a neighbor, or is the node itself.
 	ErrNextHop = errors.New("no such next hop")
 	// ErrRouteExists means that the same static route exists.
 	ErrRouteExists = errors.New("route already exists")
