@@ -39,8 +39,8 @@ func (h Header) Append(b []byte) []byte {
 	return b
 }
 
-// Put writes the header without its options to the first 20 bytes of b, with its checksum, or the
-// IPv6 header without extension headers to the first 40.
+// Put writes an IPv4 header without options, but with its checksum, to the first 20 bytes of b, or
+// an IPv6 header without extension headers to the first 40.
 func (h Header) Put(b []byte) {
 	if h.Is6() {
 		h.fill6(b, h.Protocol)

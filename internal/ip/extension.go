@@ -37,7 +37,7 @@ type Refusal struct {
 
 func silent(drop DropReason) Refusal { return Refusal{Drop: drop} }
 
-// problem refuses a packet, and reports that unless it is multicast (RFC 4443 §2.4(e.3)).
+// problem refuses a packet, with a report unless the packet is multicast (RFC 4443 §2.4(e.3)).
 func (h *Header) problem(drop DropReason, code uint8, pointer int) Refusal {
 	return Refusal{Drop: drop, Report: !h.Dst.IsMulticast(), Code: code, Pointer: pointer}
 }
