@@ -89,7 +89,7 @@ func Fold(s uint64) uint16 {
 	return bits.ReverseBytes16(uint16(s))
 }
 
-// Checksum returns the Internet checksum of b, as a header whose checksum field was zero stores it.
+// Checksum returns the Internet checksum of b, whose checksum field must be zero.
 func Checksum(b []byte) uint16 { return ^Fold(Sum(b, 0)) }
 
 // Valid reports whether a sum over data and its checksum field is all ones, which means that the
