@@ -10,9 +10,9 @@ import (
 // SYNs for listeners with Defer. Tunnels and proxies use it.
 //
 // A SYN from a source that never answers occupies an entry until the last retransmission of its
-// SYN-ACK. So beyond limit or maxEager entries, the host answers SYNs with cookies, and the owner
-// admits or rejects the connections that returned cookies establish. To reject such a connection,
-// the host resets it. The host holds at most limit SYNs and unanswered SYN-ACKs, and at most limit
+// SYN-ACK. So at the listener's backlog, or at maxEager, the host answers SYNs with cookies, and
+// the owner admits or rejects the connections that returned cookies establish. To reject such a
+// connection, the host resets it. The backlog bounds the SYNs and unanswered SYN-ACKs, and also the
 // connections from cookies.
 type catch struct {
 	fallback *Listener // for SYNs without a listener; nil: answer them with a reset

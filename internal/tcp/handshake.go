@@ -133,10 +133,9 @@ func (k *handshake) retryWithoutECN() bool {
 	return true
 }
 
-// plainSYN is the number of the first retransmission of a SYN that has no options: the third, or
-// the last if there are fewer. On a path that loses one packet in ten each way, two SYNs stay
-// unanswered for one connection in 28, and three for one in 146. Without options, that one has no
-// SACK.
+// plainSYN is the number of a SYN's first retransmission without options: the third, or the last if
+// there are fewer. On a path that loses one packet in ten each way, one connection in 28 gets no
+// answer to two SYNs, and one in 146 none to three. The latter may have no SACK.
 const plainSYN = 3
 
 // plainAge is how long the host sends SYNs without options to a peer that answered without them.

@@ -135,7 +135,7 @@ func (h *Host) setPath(c *Conn, p Path) {
 }
 
 // Unreachable reports an ICMP error to the connection that sent sequence number seq. A hard error
-// ends an attempt to connect with ErrRefused (RFC 1122 §4.2.3.9).
+// ends an attempt to connect, with ErrRefused (RFC 1122 §4.2.3.9).
 func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error, hard bool) {
 	c := h.lookup(now, &t)
 	if c == nil {

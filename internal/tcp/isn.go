@@ -14,8 +14,8 @@ func initialSequence(secret *[16]byte, now clock.Time, t *Tuple) uint32 {
 	return uint32(now/4000) + uint32(keyed(secret, 'i', t))
 }
 
-// keyed returns the keyed hash for sequence numbers and ports. RFC 9293 §3.4.1 requires a hash that
-// an outsider cannot compute. use names the purpose, so that two purposes never share a hash.
+// keyed returns a keyed hash of a tuple. RFC 9293 §3.4.1 requires one that outsiders cannot
+// compute. use names the purpose, so that two purposes never share a hash.
 func keyed(secret *[16]byte, use byte, t *Tuple) uint64 {
 	var b [64]byte
 	return digest(keying(b[:0], secret, use, t))

@@ -109,9 +109,9 @@ func (l *Listener) Backlog() int { return l.backlog }
 func (l *Listener) CountAhead(f func() int) { l.ahead = f }
 
 // Defer holds SYNs until the owner calls Host.Admit, Reject or Ignore. NextCaught returns them. So
-// the owner can connect to a server first, and refuse the connections that the server refuses.
-// Their unanswered SYNs count together: at the backlog, or at maxEager, the host answers SYNs with
-// cookies, and NextCaught returns the connections that these establish.
+// the owner can connect to a server first, and refuse the connections that the server refuses. The
+// unanswered SYNs of all deferring listeners count together. At the backlog, or at maxEager, the
+// host answers SYNs with cookies, and NextCaught returns the connections that these establish.
 func (l *Listener) Defer() { l.deferred = true }
 
 // Accept returns the next established connection. It reports false if none waits.

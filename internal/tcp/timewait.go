@@ -110,8 +110,9 @@ func (e *timeWait) repeatsFIN(s *Segment) bool {
 	return s.Flags.Has(FIN) && s.Seq+uint32(s.Len)+1 == e.rcvNxt
 }
 
-// admits reports whether a SYN may end the TIME-WAIT (RFC 6191 §2). It compares timestamps if the
-// SYN and the old connection have them, and otherwise sequence numbers.
+// admits reports whether a SYN may end the TIME-WAIT (RFC 6191 §2). It compares timestamps, and
+// sequence numbers if a timestamp is missing or equal. It admits a timestamp after a connection
+// without them.
 func (e *timeWait) admits(k *Knobs, s *Segment) bool {
 	later := after(s.Seq, e.rcvNxt)
 	stamped := s.Options.HasTimestamps && !k.NoTimestamps && !k.OptionsOff

@@ -13,7 +13,7 @@ import (
 type Ack struct {
 	Dups   int  // duplicate acknowledgments (RFC 5681 §2)
 	Marked bool // the acknowledgment echoes a mark
-	Exact  bool // the echo is exact: the acknowledged data was marked (RFC 8257)
+	Exact  bool // the echo says whether the acknowledged data was marked (RFC 8257)
 	Echo   Echo
 
 	Delivered int    // bytes that newly arrived, by SND.UNA or by SACK

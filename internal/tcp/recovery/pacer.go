@@ -14,8 +14,8 @@ type Pacer struct {
 	rate int64      // bytes a second; zero: no pacing
 }
 
-// paceQuantum is the length of a train in time at the pacing rate. It is a compromise between
-// bursts on the path and the cost of timers and system calls on the host.
+// paceQuantum is how long a train takes at the pacing rate. It is a compromise between bursts on
+// the path and the cost of timers and system calls on the host.
 const paceQuantum = time.Millisecond
 
 // These are the factors by which the pacing rate of a window-based algorithm exceeds one window per
