@@ -39,8 +39,8 @@ type Network struct {
 
 // Export is a network in another format.
 type Export struct {
-	// Files are the files for the tool. The first file is the one that the user passes to the tool;
-	// Name has its name. The others are placed next to it.
+	// Files are the files for the tool. The user passes the first one to the tool. The others are
+	// placed next to it.
 	Files []topology.File
 	// Notes are for the user: what to know or to do.
 	Notes diagnostic.Errors
@@ -136,8 +136,7 @@ type naming struct {
 	short bool // the name must be short, because interface names contain it
 }
 
-// Limits of the length of names. A Kubernetes pod appends a number and a hash to its StatefulSet's
-// name.
+// Limits of the length of names. Kubernetes appends a number and a hash to a StatefulSet's name.
 const (
 	longestShort = 9
 	longestLabel = 25 // for network and node together, because the label contains both names

@@ -77,7 +77,7 @@ func (m *importer) fail(at place, format string, args ...any) error {
 	}}
 }
 
-// node adds a node. If the name is taken or invalid, it changes the name and adds a note.
+// node adds a node, unless the file added it before. A note reports that, or a changed name.
 func (m *importer) node(at place, name string, role topology.Role) {
 	if _, again := m.index[name]; again {
 		m.note(at, "%s is added again: the first one counts; give each node one name", name)

@@ -22,7 +22,7 @@ import (
 // the script does not define has an unknown value.
 
 const (
-	maxSteps = 300_000 // these also limit the depth of recursion
+	maxSteps = 300_000 // also limits the depth of recursion
 	maxCalls = 10 * topology.MaxNodes
 	maxLines = 100 // number of lines that Starlark cannot parse and that are omitted
 	// mininetBits is the prefix length of mininet's addresses, and mininetBase the address before

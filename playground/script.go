@@ -59,8 +59,8 @@ func before[R control.Request[A], A any](
 
 const congestionKey = "tcp.congestion"
 
-// takeScripts makes `set tcp.congestion` and `cc` take a file of the node. now returns the world's
-// time.
+// takeScripts makes `set tcp.congestion` and `cc` accept a file of the node. now returns the
+// world's time.
 func (h *host) takeScripts(now func() time.Duration) {
 	h.now = now
 	kind := reflect.TypeFor[control.Show]()

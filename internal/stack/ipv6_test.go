@@ -482,9 +482,9 @@ func TestRFC4443_2_4_UnknownTypes(t *testing.T) {
 	}
 }
 
-// RFC 4443 §2.4 (e): a node sends no error about an error, a redirect, a packet to a group or one
-// without a single source. The exception is a packet to a group with an option that requests the
-// error.
+// RFC 4443 §2.4 (e): a node sends no error about an error, a redirect, a packet to a group, or a
+// packet whose source is not one host. The exception is a packet to a group with an option that
+// requests the error.
 func TestRFC4443_2_4_ErrorsThatAreNotSent(t *testing.T) {
 	const a, c = "2001:db8::1", "2001:db8:1::2"
 	message := func(typ icmp.Type) []byte {

@@ -126,8 +126,8 @@ func TestLinkBackpressureIsNotLoss(t *testing.T) {
 	assert.Zero(t, s.client.Info().TotalRetrans, "backpressure is not loss")
 }
 
-// A link whose room one call of Output uses up may have room at the next call, so Output asks its
-// caller to call again. Otherwise the remaining data would wait without a timer.
+// If one call of Output uses up a link's room, the link may have room again at the next call. So
+// Output asks its caller to call again. Otherwise the remaining data would wait without a timer.
 func TestOutputIsRepeatedOnAFullLink(t *testing.T) {
 	w, a, _, c := line(t)
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)

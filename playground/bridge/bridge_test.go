@@ -258,8 +258,8 @@ func TestFlood(t *testing.T) {
 	assert.Equal(t, "\x00answer", string(payload))
 }
 
-// TestBadPages checks the handshake (RFC 6455 §4.2.2), the frames (RFC 6455 §5.2, §5.5) and the codes
-// of closing (RFC 6455 §7.4.1).
+// TestBadPages checks the handshake (RFC 6455 §4.2.2), the frames (RFC 6455 §5.2, §5.5) and the
+// close codes (RFC 6455 §7.4.1).
 func TestBadPages(t *testing.T) {
 	t.Parallel()
 	b := open(t, "--bridge-origin", "https://good.example")

@@ -65,8 +65,8 @@ func TestNoLines(t *testing.T) {
 	assert.Equal(t, 0, dropLines([]byte("no table")))
 }
 
-// TestUnknownProgram checks that the build fails if there is nothing to remove where something was,
-// and removes nothing from the program of another version of Go.
+// TestUnknownProgram checks that the build fails if it does not find the data to remove, and that
+// it removes nothing from the program of another version of Go.
 func TestUnknownProgram(t *testing.T) {
 	t.Parallel()
 	for version, known := range map[string]bool{
