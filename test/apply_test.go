@@ -172,8 +172,8 @@ func freeTCPAddr(t *testing.T) string {
 	return free.Addr().String()
 }
 
-// TestApplyRotatesPorts: every node takes a port that another one releases, and a new node takes
-// one of a removed node.
+// TestApplyRotatesPorts: every node takes a UDP port that another one releases, and a new node also
+// takes a TCP port of the removed node.
 func TestApplyRotatesPorts(t *testing.T) {
 	r := newStateDir(t)
 	dir := CopyNetwork(t, "nets", "a-b-c")

@@ -92,7 +92,7 @@ func browser(t *testing.T) func(url string) string {
 }
 
 // A browser loads a page from a server of this machine through two port forwards, across three
-// routers that each lose 2 % of the packets in each direction. No process runs as root.
+// routers that each lose 2 % of the packets in each direction. No process needs root.
 func TestBrowserAcrossThreeLossyRouters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser is started, twice")
@@ -101,7 +101,7 @@ func TestBrowserAcrossThreeLossyRouters(t *testing.T) {
 	readAcross(t, CopyNetwork(t, "nets", "line-5"), "A B C D E", "127.0.0.1")
 }
 
-// The same over IPv6 only, from the node to the browser's socket.
+// The same with only IPv6 in the network and in the browser's connection.
 func TestBrowserAcrossThreeLossyIPv6Routers(t *testing.T) {
 	testenv.NeedLong(t) // starts a browser, twice
 	if l, err := net.Listen("tcp6", "[::1]:0"); err != nil {

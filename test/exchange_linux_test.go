@@ -135,7 +135,7 @@ func TestComposedNetworkCarriesFiles(t *testing.T) {
 	assert.Equal(t, Digest(t, sent), Digest(t, filepath.Join(dir, "received")))
 }
 
-// A script runs in mininet, in a network namespace of the test. Its nodes reach each other.
+// The exported script runs in mininet, in a network namespace. The nodes reach each other.
 func TestMininetRunsNetwork(t *testing.T) {
 	needRoot(t)
 	const python = "/usr/bin/python3" // Debian's Python, which has Debian's mininet

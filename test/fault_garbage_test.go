@@ -58,7 +58,7 @@ func (g *garbage) packet(proto uint8, payload []byte) []byte {
 	}.Bytes()
 }
 
-// inconsistentHeader sets one field of the IP header to a wrong value, with a correct checksum.
+// inconsistentHeader changes a field of the IP header, or truncates the packet. The checksum fits.
 func (g *garbage) inconsistentHeader() []byte {
 	b := g.packet(peer.ProtoTest, []byte("text"))
 	switch g.rand.IntN(4) {
@@ -85,7 +85,7 @@ func (g *garbage) rip(payload []byte) []byte {
 	return peer.Packet{TTL: 1, Proto: peer.ProtoRIP, Src: g.from, Dst: g.to, Payload: payload}.Bytes()
 }
 
-// wrongRIPCount has an entry count that is larger or smaller than the number of entries.
+// wrongRIPCount has an entry count that is larger than the number of entries.
 func (g *garbage) wrongRIPCount() []byte {
 	m := peer.RIP{Command: peer.RIPResponse, Width: 12, Entries: []peer.RIPEntry{
 		{Cost: 0, Dst: netip.PrefixFrom(g.at.dst.Addr(), 32)},
@@ -96,7 +96,7 @@ func (g *garbage) wrongRIPCount() []byte {
 
 func (g *garbage) shortRIP() []byte { return g.rip([]byte{0, 2, 0}[:g.rand.IntN(4)]) }
 
-// wrongRIP has 12-byte entries with invalid values, and unknown commands.
+// wrongRIP has an unknown command, or a 12-byte entry with invalid values.
 func (g *garbage) wrongRIP() []byte {
 	b := append([]byte{0, byte(3 + g.rand.IntN(200)), 0, 1}, g.bytes(12)...)
 	if g.rand.IntN(2) == 0 {
@@ -136,7 +136,7 @@ func (g *garbage) wrongTCPChecksum() []byte {
 	return g.packet(peer.ProtoTCP, b)
 }
 
-// wrongOptionLengths has options with wrong lengths, in segments outside the window.
+// wrongOptionLengths has an option with a wrong length or value, in a SYN.
 func (g *garbage) wrongOptionLengths() []byte {
 	s := g.segment(peer.SYN)
 	s.Options = [][]byte{{2, 0, 0, 0}, {2, 40, 1, 1}, {5, 1, 1, 1}, {8, 10, 0, 0}, {3, 3, 255, 0}}[g.rand.IntN(5)]
@@ -165,7 +165,7 @@ func (g *garbage) fragment() []byte {
 	return b
 }
 
-// icmp returns messages that are too short, have wrong checksums, or quote invalid packets.
+// icmp returns a message that is too short, has a wrong checksum, or quotes an invalid packet.
 func (g *garbage) icmp() []byte {
 	b := append([]byte{byte(g.rand.IntN(20)), byte(g.rand.IntN(20)), 0, 0}, g.bytes(g.rand.IntN(60))...)
 	if g.rand.IntN(2) == 0 && len(b)%2 == 0 {
@@ -174,7 +174,7 @@ func (g *garbage) icmp() []byte {
 	return g.packet(1, b)
 }
 
-// connection returns the transfer's connection, from the end that has the data.
+// connection waits for a node's connection to a port, and returns it.
 func connection(t *testing.T, n *Node, to int) target {
 	t.Helper()
 	var at target
@@ -208,8 +208,8 @@ func garbagePackets() int {
 	return 20_000
 }
 
-// While the router forwards the file of a connection, a neighbor sends garbage, from its own
-// address and from the address of one end of that connection.
+// While the router forwards a file transfer, a neighbor sends garbage from its own address and from
+// the addresses of both ends of the transfer.
 func TestGarbageFromNeighbor(t *testing.T) {
 	t.Parallel()
 	n := CopyNetwork(t, "nets", "a-b-c")

@@ -90,8 +90,8 @@ func TestUDPPortInUse(t *testing.T) {
 // fastRetries keeps TCP's retries within the test's time limit.
 const fastRetries = "tcp rto-max 100000"
 
-// startSlowTransfer starts a transfer over a link that is slow enough to interrupt it. It appends
-// lines to the files of both ends.
+// startSlowTransfer starts a transfer over a slow link, so that a test can interrupt it. It appends
+// lines to the .lnx files of both ends.
 func startSlowTransfer(t *testing.T, lines ...string) (net *Network, d *transfer) {
 	t.Helper()
 	net = CopyNetwork(t, "nets", "a-b-c")

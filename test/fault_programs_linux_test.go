@@ -71,8 +71,8 @@ func TestNameOfANetworkIsTaken(t *testing.T) {
 	assert.Equal(t, "A\n", string(out))
 }
 
-// A full disk makes captures and logs fail with one line, and the program behind the link still
-// runs. The disk is a file system in memory, in a mount namespace.
+// On a full disk, captures and logs fail with one line. If the disk fills up while a program runs
+// behind the link, the program continues. The disk is a tmpfs in a mount namespace.
 func TestFullDiskOfALink(t *testing.T) {
 	t.Parallel()
 	needLink(t)

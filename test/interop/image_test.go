@@ -63,7 +63,6 @@ func TestImageInAnEmptyRoot(t *testing.T) {
 	require.NoError(t, os.Chmod(root, 0o755))
 	program, err := os.ReadFile(filepath.Join(imageContext(t), "node"))
 	require.NoError(t, err)
-	// executable, because it is a program
 	require.NoError(t, os.WriteFile(filepath.Join(root, "node"), program, 0o755)) //nolint:gosec // a program
 	for _, folder := range []string{"results", "etc/tidepool", "run/tidepool"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, folder), 0o755))

@@ -53,7 +53,7 @@ func (b *bed) nginxHere() string {
 }
 
 // TestCurlThroughPortForwards: curl on this machine loads a page of nginx on this machine, through
-// two port forwards and three routers, one of them lossy. Eight downloads run at once.
+// two port forwards and two routers, one of them lossy. Eight downloads run at once.
 func TestCurlThroughPortForwards(t *testing.T) { both(t, testCurlThroughPortForwards) }
 
 func testCurlThroughPortForwards(t *testing.T, f family) {
