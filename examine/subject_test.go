@@ -93,7 +93,7 @@ func answer(role string, s *net.UDPConn) {
 	}
 }
 
-// Each kind of bad subject gets its own verdict, and the examination ends.
+// Each kind of bad subject gets the right verdict, and the examination ends.
 func TestBadSubjects(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)

@@ -76,7 +76,7 @@ func listen(t *testing.T, n *tidepool.Node, on string) net.PacketConn {
 
 func setup(t *testing.T) { t.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true") }
 
-// Objects arrive intact over a link that loses a tenth of the packets.
+// Objects arrive intact over a link that loses a tenth of the server's packets.
 func TestObjectsOverALossyLink(t *testing.T) {
 	setup(t)
 	server, client := nodes(t)

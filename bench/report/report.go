@@ -75,7 +75,8 @@ type Report struct {
 	Profiles                         []Profiled
 }
 
-// Figure formats a number with at least three significant digits, and with commas from 10,000 on.
+// Figure formats a number with three significant digits below 100, else as a whole number, and with
+// commas from 10,000 on.
 func Figure(v float64) string {
 	if v < 100 && v > -100 {
 		return strconv.FormatFloat(v, 'g', 3, 64)
@@ -216,7 +217,7 @@ func (r *Report) Fact(name string) (*Fact, bool) {
 	return &r.Facts[i], true
 }
 
-// Most returns the count greatest shares.
+// Most returns the greatest shares, at most count of them.
 func Most(list []flame.Share, count int) []flame.Share {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b flame.Share) int {

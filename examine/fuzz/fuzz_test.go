@@ -36,7 +36,7 @@ func TestEngine(t *testing.T) {
 		len(f.Corpus))
 }
 
-// wrong is our engine with a bug: it changes the segments that the engine sends.
+// wrong is our engine with a bug: it changes or drops the segments that the engine sends.
 type wrong struct{ change func(s *Segment) bool }
 
 func (wrong) Name() string { return "wrong" }

@@ -23,7 +23,7 @@ const (
 	headerBytes  = 20 // an IPv4 header without options
 	headerBytes6 = 40 // an IPv6 header without extension headers
 	maxText      = 32 // bytes of a test packet's payload in a line
-	maxEntries   = 4  // entries of a RIP message in a line
+	maxEntries   = 4  // entries of a RIP message or a listener report in a line
 )
 
 // datagram is a parsed IP packet. Its fields may be wrong if the packet is malformed.

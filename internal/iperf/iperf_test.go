@@ -239,13 +239,13 @@ func dial(t *testing.T, n *operator.Node) *iperf.Wire {
 // someCookie is a client's cookie.
 var someCookie = []byte("abcdefghijklmnopqrstuvwxyz2345672345\x00")
 
-// If a client sends invalid data, too much data, or stops sending, the server reports that in one
-// line and serves the next client.
+// If a client sends invalid data or too much data, or aborts, the server reports that and serves
+// the next client.
 func TestInvalidPerfClients(t *testing.T) {
 	params, err := iperf.AppendMessage(nil, &iperf.Params{TCP: true, Len: 1000, Time: 1})
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
-		sends [][]byte // messages: first the cookie, then one after each message from the server
+		sends [][]byte // what the client sends after the cookie and ParamExchange
 		want  string
 		hears string // what the client receives; empty: not checked
 	}{
@@ -447,7 +447,7 @@ func TestPerfServerClosedDuringATest(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// The client's machine disappears in the middle of the test.
+// The client's node closes in the middle of the test.
 func TestPerfClientAborts(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
@@ -458,7 +458,7 @@ func TestPerfClientAborts(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// A server in the foreground ends with its context, or after one test.
+// A server in the foreground with OneOff ends after one test.
 func TestPerfServerInTheForeground(t *testing.T) {
 	a, b := twoNodes(t)
 	listening, done := make(chan struct{}), make(chan control.PerfServed, 1)

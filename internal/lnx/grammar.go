@@ -28,7 +28,7 @@ const (
 	usageImpair    = "impair NAME [in, out or both] ARG …, with the arguments of tc-netem"
 )
 
-// directives lists all directives in the order of the documentation.
+// directives lists all directives.
 var directives = slices.Concat([]directive{
 	{
 		"interface", usageInterface + " or " + usageTun, 4, 8 + maxTunRoutes,

@@ -104,7 +104,7 @@ func TestCheckNetworkDistinguishesNotesFromErrors(t *testing.T) {
 	require.Error(t, twice.Err())
 }
 
-// If one of two routers rejects the other's RIP messages, the error is at the router that sends
+// If one of two routers rejects the other's RIP messages, the note is at the router that sends
 // them.
 func TestCheckNetworkComparesRIP(t *testing.T) {
 	const (

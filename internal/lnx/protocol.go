@@ -40,8 +40,8 @@ type IP struct {
 	// DirectedBroadcast makes a router forward packets to the broadcast address of one of its
 	// links.
 	DirectedBroadcast bool
-	// ReassemblyTimeout is the time after which an incomplete datagram is dropped. Zero means 20 s.
-	// ReassemblyBytes limits the memory of all incomplete datagrams. Zero means 4 MiB.
+	// ReassemblyTimeout is the time after which an incomplete IPv4 datagram is dropped. Zero means
+	// 20 s. ReassemblyBytes limits the memory of all incomplete datagrams. Zero means 4 MiB.
 	ReassemblyTimeout time.Duration
 	ReassemblyBytes   int
 }

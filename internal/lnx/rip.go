@@ -32,7 +32,7 @@ type RIP struct {
 	// announced. TriggerMin and TriggerMax limit the time between two triggered updates. HoldDown
 	// is how long other routes to a lost prefix are ignored. AskAfter is how long after the loss of
 	// a route the node requests the neighbors' tables. Zero means the dialect's default, and a
-	// negative value disables the timer.
+	// negative value disables a timer other than Garbage.
 	Offset, Garbage, TriggerMin, TriggerMax, HoldDown, AskAfter time.Duration
 	// KeepRefused keeps a neighbor's routes until they expire, even if the neighbor's UDP port is
 	// closed.

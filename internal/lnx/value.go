@@ -96,7 +96,7 @@ func unusable(a netip.Addr) string {
 	return ""
 }
 
-// split parses "X/LEN". The caller checks X.
+// split parses ADDR/LEN. The caller checks whether the address is usable.
 func (r *report) split(w Word, want string) (netip.Prefix, bool) {
 	host, length, found := strings.Cut(w.Text, "/")
 	if !found {

@@ -44,7 +44,7 @@ func TestNamesOfAPlan(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, string(p.Format()), string(again.Format()))
 	}
-	// The files of a course's plan equal those of net2lnx.
+	// The files of a course's plan have no DNS lines, like those of net2lnx.
 	p, err := Parse("x.net", []byte("node A localhost\nnode B localhost\nA <-> B\n"), nil)
 	require.NoError(t, err)
 	files, err := p.Files()

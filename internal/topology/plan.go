@@ -333,7 +333,7 @@ func (p *Plan) routeTo(b *strings.Builder, e end, routers []bool) bool {
 	return true
 }
 
-// hostRoutes writes the routes of a host: a default route of each version of IP.
+// hostRoutes writes the routes of a host: to its point-to-point neighbors, and the default routes.
 func (p *Plan) hostRoutes(b *strings.Builder, ends []end, routers []bool) {
 	for _, e := range ends {
 		p.routeTo(b, e, routers)
