@@ -99,7 +99,8 @@ func after(a netip.Addr) netip.Addr {
 
 // ResolvConf converts the machine's resolv.conf for a program behind a link. It also returns the
 // name server for which the gateway stands. The gateway replaces a name server at a loopback or
-// link-local address. On a link without IPv6, other IPv6 name servers are removed.
+// link-local address. On a link without IPv6, other IPv6 name servers are removed. If none is left,
+// the gateway is one.
 func (e LinkEnds) ResolvConf(machine string) (text string, dns netip.AddrPort) {
 	const port = 53 // as in RFC 1035 §4.2
 	servers := 0
