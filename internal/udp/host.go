@@ -47,7 +47,7 @@ const (
 type Host struct {
 	cfg      Config
 	sockets  map[netip.AddrPort]*Socket // a socket for both families has two entries
-	ports    map[netip.AddrPort]int     // number of sockets with the port, by anywhere
+	ports    map[netip.AddrPort]int     // number of sockets by port, with the key of anywhere
 	groups   map[membership]int
 	changes  int // number of changes of groups
 	notified []*Socket
