@@ -18,8 +18,8 @@ type delayedAck struct {
 }
 
 // initialQuickAcks is how many arrivals, each a segment or a train, the receiver acknowledges at
-// once at the start of a connection and after a gap. At these times the peer's congestion window is
-// small, and a delayed acknowledgment would stall the peer.
+// once at the start of a connection, after a gap and after a long pause. At these times the peer's
+// congestion window is small, and a delayed acknowledgment would stall the peer.
 const initialQuickAcks = 16
 
 const (

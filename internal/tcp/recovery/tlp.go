@@ -8,7 +8,7 @@ import (
 )
 
 // tlp is the state of the tail loss probe (RFC 8985 §7). If the end of a flight is not acknowledged
-// for about two round trips, one more segment makes the peer answer, long before the RTO.
+// for about two round trips, more data makes the peer answer, long before the RTO.
 type tlp struct {
 	start    uint64 // start of a probe that repeats old data
 	end      uint64 // SND.NXT when the probe was sent; zero: no probe is in flight

@@ -25,6 +25,6 @@
 //
 // A script is deterministic. Starlark has no clock, no random numbers, and no order that depends on
 // addresses. random() uses the connection's seed. arith.go replaces the functions of math whose
-// results differ between processors. The size of a file, of its values and of each call is limited
-// (limit.go).
+// results differ between processors. The size of a file and of its values, and the steps of each
+// call, are limited (limit.go).
 package starlark
