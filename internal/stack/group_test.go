@@ -80,7 +80,7 @@ func TestMulticastTTL(t *testing.T) {
 }
 
 // RFC 1122 §3.3.6: limited and directed broadcasts reach all nodes on the link if the socket
-// permits broadcasts. Other addresses do not.
+// permits broadcasts. Otherwise Send fails.
 func TestBroadcastsReachAllNodesOnTheLink(t *testing.T) {
 	w, n := shared(t)
 	var u [3]*udp.Socket
@@ -134,7 +134,7 @@ func TestStackMemberships(t *testing.T) {
 	input(b, w.now, frame(packet))
 	assert.Empty(t, b.Events())
 	require.ErrorIs(t, b.Interfaces().Leave(0, ripGroup), udp.ErrNotMember)
-	// RFC 1112 §4 excludes these addresses
+	// not groups (RFC 1112 §4), and a group of another family
 	for _, no := range []string{"10.0.0.9", "255.255.255.255", "ff02::9"} {
 		require.ErrorIs(t, a.Interfaces().Join(0, addr(no)), stack.ErrNotGroup)
 	}

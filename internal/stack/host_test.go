@@ -21,8 +21,8 @@ func packetTo(src, dst netip.Addr, options ...byte) []byte {
 	}.Append(nil)
 }
 
-// RFC 1122 §3.2.1.3: a host accepts only packets to its own addresses and to the link's broadcast
-// addresses. It accepts packets with unknown options (§3.2.1.8).
+// RFC 1122 §3.2.1.3: a host accepts only packets to its own addresses, the link's broadcast
+// addresses and its groups. It accepts packets with unknown options (§3.2.1.8).
 func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
 	w, _, _, c := line(t)
 	from := ip.V4(10, 1, 0, 1)

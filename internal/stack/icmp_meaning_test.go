@@ -106,9 +106,10 @@ func (p path) segment(flags tcp.Flags, port uint16, seq, ack uint32) []byte {
 // seq is the sequence number of a segment's packet.
 func (p path) seq(packet []byte) uint32 { return binary.BigEndian.Uint32(packet[p.header+4:]) }
 
-// RFC 1122 §4.2.3.9, RFC 9293 §3.9.2.2: codes 2 and 3, and code 4 of ICMPv6, are hard errors. They end
-// a connection that is being opened with ErrRefused. All other errors are soft. RFC 5927 §5.2: to a synchronized
-// connection all errors are soft. A later timeout reports the soft error as its reason.
+// RFC 1122 §4.2.3.9, RFC 9293 §3.9.2.2: codes 2 and 3, and code 4 of ICMPv6, are hard errors. They
+// end a connection that is being opened; its error is ErrRefused. All other errors are soft. RFC
+// 5927 §5.2: to a synchronized connection all errors are soft. A later timeout reports the soft
+// error as its reason.
 func TestRFC1122_4_2_3_9_ICMPErrorsAndTCP(t *testing.T) {
 	for _, m := range meanings {
 		report := icmp.ReportError{Type: m.typ, Code: m.code}

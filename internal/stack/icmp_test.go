@@ -165,9 +165,9 @@ func TestIgnoredICMPMessages(t *testing.T) {
 	assert.Empty(t, drops(b, 0))
 }
 
-// RFC 1812 §5.2.7: each error quotes the packet as it arrived, up to 576 bytes (§4.3.2.3), with
-// type of service precedence 6 (§4.3.2.5) and TTL 64. Its source is the packet's destination or the
-// address of the interface towards the sender (§4.3.2.4).
+// RFC 1812 §5.2.7: each error quotes the packet as it arrived, and has at most 576 bytes
+// (§4.3.2.3). The error has precedence 6 (§4.3.2.5) and TTL 64. Its source is the packet's
+// destination or the address of the interface towards the sender (§4.3.2.4).
 func TestICMPErrorsAndQuotes(t *testing.T) {
 	w, _, b, _ := line(t)
 	protocol := func(dst netip.Addr) []byte {

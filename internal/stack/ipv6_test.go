@@ -320,8 +320,7 @@ func TestTCPBetweenLinkLocalAddresses(t *testing.T) {
 	assert.Equal(t, addr("fe80::1%if0"), s.server.Tuple().RemoteAddr)
 }
 
-// RFC 8201 §4: a packet too big makes TCP's segments smaller. If its MTU is below 1,280 bytes, it
-// changes nothing.
+// RFC 8201 §4: a packet too big makes TCP's segments smaller.
 func TestIPv6PathMTUOfAStream(t *testing.T) {
 	w, a, b, c := line6(t)
 	f := face6("if1", "2001:db8:1::1/64")

@@ -154,9 +154,8 @@ func TestProbeWithoutAServer(t *testing.T) {
 }
 
 // TestUDPHolePunching checks hole punching between two hosts. They learn their outside endpoints
-// from the server, and each sends to the other's (RFC 5128 §3.3). It must fail only if a mapping
-// depends on the remote host, and the other side's filter checks the part of the address that this
-// changes.
+// from the server, and each sends to the other's (RFC 5128 §3.3). It must fail only if both
+// mappings depend on the remote host, or if one does and the other side's filter checks ports.
 func TestUDPHolePunching(t *testing.T) {
 	kinds := []nat.Config{
 		{},

@@ -46,7 +46,7 @@ func transfer(t *testing.T, w *world, from, to *rcp.Socket, text []byte) {
 	assert.True(t, bytes.Equal(text, got), "%d of %d bytes", len(got), len(text))
 }
 
-// One router on a port serves many sockets over links with 20 % loss.
+// One router on a port serves two clients over links with 20 % loss.
 func TestRCPOverUDPPorts(t *testing.T) {
 	w, a, _, c := line(t)
 	w.loss = .2

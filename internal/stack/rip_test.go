@@ -35,9 +35,9 @@ func onSharedLink(own string) stack.Interface {
 }
 
 // Two routers and a host share a link. The routers send multicast messages, which the host does not
-// receive. RFC 2453 §4.4: a router announces a static route via the host with the host as next hop,
-// so that the other router sends there directly. RFC 2453 §4.2: the announcement has the route's
-// tag.
+// receive. RFC 2453 §4.4: if a router's static route leads via the host, it announces the host as
+// next hop, so that the other router sends there directly. RFC 2453 §4.2: the announcement has the
+// route's tag.
 func TestRIPv2OnASharedLink(t *testing.T) {
 	w := newWorld(t)
 	w.hub = true

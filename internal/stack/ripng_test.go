@@ -150,7 +150,7 @@ func TestRIPngRoutesExpire(t *testing.T) {
 	assert.Contains(t, learned(b), "2001:db8:7::/64", "the other neighbor's routes stay")
 }
 
-// RFC 2080 §2.4.2: messages from RIPng's port must have a hop limit of 255, responses must come
+// RFC 2080 §2.4.2: messages from RIPng's port must have a hop limit of 255, and responses must come
 // from that port and from a link-local address. RFC 8200 §8.1: a checksum of zero is wrong. Sockets
 // cannot bind the port.
 func TestRIPngRefuses(t *testing.T) {

@@ -62,8 +62,8 @@ func TestDatagramsToTheNodeItself(t *testing.T) {
 	assert.Equal(t, "10.0.0.1:53 hello", read(s))
 }
 
-// RFC 1122 §4.1.3.1: a node reports a datagram to a port without a socket with a port unreachable
-// message. RFC 1122 §3.2.2: it does not report a broadcast.
+// RFC 1122 §4.1.3.1: a node answers a datagram to a port without a socket by a port unreachable
+// message. RFC 1122 §3.2.2: it does not answer a broadcast.
 func TestPortUnreachable(t *testing.T) {
 	w, a, b, c := line(t)
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
@@ -88,7 +88,7 @@ func TestPortUnreachable(t *testing.T) {
 
 func TestTransientICMPErrorsAboutDatagrams(t *testing.T) {
 	w, a, _, _ := line(t)
-	// b has no route to the source
+	// b has no route to the destination
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.7.0.2:53"))
 	require.NoError(t, err)
 	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, []byte("anybody?")))

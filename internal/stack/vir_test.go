@@ -59,7 +59,7 @@ func TestVirEcho(t *testing.T) {
 	assert.Equal(t, client, again, "the smallest free number")
 }
 
-// TestVirErrors raises each of document 004's fifteen exceptions.
+// TestVirErrors raises each of document 004's exceptions except PortUsedUp.
 func TestVirErrors(t *testing.T) {
 	w, a, c, client, server, accepted := virPair(t)
 	fresh := func(v *stack.Vir) int {
