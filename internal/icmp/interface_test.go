@@ -336,7 +336,7 @@ func TestRFC7527_4_2_Loopback(t *testing.T) {
 	assert.NotEqual(t, before, a.local(), "RFC 7217 §6: another identifier is tried")
 }
 
-// RFC 7217 §5, §6 and §7: an identifier depends on the prefix, the interface and the secret. After three
+// RFC 7217 §5, §6 and §7: an identifier depends on the interface and the secret. After three
 // duplicates the interface gives up.
 func TestRFC7217_5_Identifiers(t *testing.T) {
 	seen := map[netip.Addr]bool{}

@@ -29,7 +29,7 @@ func key(id uint8, a rip.Algorithm, secret string) rip.Key {
 	return rip.Key{ID: id, Algorithm: a, Secret: []byte(secret)}
 }
 
-// signed returns the first message of a Speaker that has run for a while, which is a request.
+// signed returns the first response of a Speaker that starts after the given time.
 func signed(tb testing.TB, cfg rip.Config, after time.Duration) []byte {
 	tb.Helper()
 	x := newStopped2(tb, cfg)

@@ -185,7 +185,7 @@ func TestPassiveInterface(t *testing.T) {
 }
 
 // RFC 2453 §4.5: on a link with configured neighbors, the router sends messages to each by unicast.
-// It still accepts multicast messages on that link.
+// It accepts messages only from them.
 func TestUnicastNeighbors(t *testing.T) {
 	cfg := undelayed()
 	cfg.Neighbors = []rip.Neighbor{{Addr: c, Iface: 1}, {Addr: d, Iface: 1}}

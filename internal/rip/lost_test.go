@@ -22,7 +22,7 @@ func TestNeighborLostByMistake(t *testing.T) {
 	x.Found(b, 0)
 	assert.Empty(t, x.sent(), "the neighbor was never lost")
 
-	for range 2 { // the Speaker repeats an unanswered request, even within a period
+	for range 2 { // the Speaker requests again, even within a period
 		x.Lost(x.now, b, 0)
 		x.wait(time.Minute)
 		x.sent()
