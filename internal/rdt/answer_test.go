@@ -25,7 +25,7 @@ func answer(t *testing.T, e engine) string {
 
 // The receiver answers every data packet with the next expected number: new packets, duplicates,
 // those beyond the window and, once the flow has begun, corrupted ones. If a packet requests an
-// echo, the answer is an echo, unless the packet was discarded.
+// echo, the answer is an echo, unless the packet is corrupted or beyond the window.
 func TestReceiverAnswers(t *testing.T) {
 	cfg := small
 	cfg.Push = true

@@ -87,8 +87,8 @@ func TestAcknowledgmentVerifiesTheAddress(t *testing.T) {
 	assert.Equal(t, 97, count())
 }
 
-// An invalid request creates no flow, because that flow would never end. Such a request has too
-// many objects, or ends in the middle of a number.
+// An invalid request creates no flow, because that flow would never end. Such a request has no or
+// too many objects, or ends in the middle of a number.
 func TestMalformedRequestsCreateNoFlow(t *testing.T) {
 	cfg := rdt.Config{}
 	c := open(t, cfg, named("a", text(1, 5000)))

@@ -172,8 +172,7 @@ func TestThirdDuplicateRetransmits(t *testing.T) {
 	}
 }
 
-// The adaptive timeout follows the round-trip time. With loss, it makes stop-and-wait faster by the
-// ratio of the timeouts.
+// The adaptive timeout follows the round-trip time. With loss, it makes stop-and-wait faster.
 func TestAdaptiveTimeout(t *testing.T) {
 	objects := [][]byte{text(1, 500*100)}
 	took := map[bool]time.Duration{}

@@ -14,8 +14,8 @@ import (
 
 var someObjects = [][]byte{text(1, 20_000), {}, text(2, 1), text(3, 499), text(4, 500), text(5, 7_001)}
 
-// On a path that loses, duplicates, corrupts and reorders 30 % of the packets in both directions,
-// every object arrives unchanged, with every configuration.
+// On a path that loses, duplicates and corrupts 30 % of the packets each, and reorders packets, in
+// both directions, every object arrives unchanged, with every configuration.
 func TestObjectsArriveUnchanged(t *testing.T) {
 	seeds := uint64(12)
 	if !testenv.Long() {
@@ -130,7 +130,8 @@ func TestReceiverLingers(t *testing.T) {
 	assert.Equal(t, uint64(1), r.Info().Drops[rdt.DropClosed])
 }
 
-// If a path loses everything, both ends stop after Patience, with an error for each object.
+// If a path loses everything, the flow stops after Patience, with an error for each incomplete
+// object.
 func TestTotalLossEndsTheFlow(t *testing.T) {
 	cfg := rdt.Config{Patience: 5 * time.Second}
 	objects := [][]byte{text(1, 5000), text(2, 5000)}
