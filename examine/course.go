@@ -293,8 +293,8 @@ func (r *courseRun) Do(c Command) error {
 // Printed implements Run.
 func (r *courseRun) Printed() string { return r.process.printed() }
 
-// File implements Run. A node does not report when it has written the last byte, so the caller
-// compares.
+// File implements Run. It calls any stored file complete, because a node does not report when it
+// has written the last byte.
 func (r *courseRun) File() ([]byte, bool) {
 	const often = 5 * time.Millisecond
 	if now := time.Now(); now.Sub(r.read) > often {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// stalls counts how often this process did not run for a while although it should have. A check
-// that fails during a stall says nothing about the subject.
+// stalls counts how often this process got no CPU for longer than stallTime. A check that fails
+// during a stall says nothing about the subject.
 var stalls stallCounter
 
 // stallTime is the delay from which the examiner counts as late.

@@ -188,7 +188,7 @@ func (r *Row) Lose(ctx context.Context, share float64) error {
 // Close deletes the namespaces with everything in them.
 func (r *Row) Close(ctx context.Context) {
 	for _, p := range []string{Client, Router, Server} {
-		// A namespace may not exist.
+		// A namespace may be missing.
 		_ = run(context.WithoutCancel(ctx), "ip", "netns", "del", r.name(p))
 	}
 }

@@ -142,7 +142,7 @@ func (r *Row) Verdict() string {
 	return (&Check{Got: r.Ratio, Goal: r.Goal, AtMost: r.LessIsBetter, Known: true}).Verdict()
 }
 
-// Aside returns the additional figures of a lossy row, or the faults of a clean one.
+// Aside returns the row's note, bound and counters; without a bound, only the counters above 0.
 func (r *Row) Aside() string {
 	var list []string
 	if r.Note != "" {

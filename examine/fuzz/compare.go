@@ -248,7 +248,7 @@ func (t *Table) add(r Row) {
 // alike reports whether two answers are both allowed by the model, both forbidden, or both unknown.
 func alike(a, b string) bool { return (a == "") == (b == "") && (a == unknown) == (b == unknown) }
 
-// class returns the common property of the last events of similar rows.
+// class returns the properties that the last events of similar rows share.
 func (r *Row) class() coverage {
 	e := r.Events[len(r.Events)-1]
 	c := coverage{

@@ -32,7 +32,7 @@ func (p *parser) check() {
 
 func (pos Pos) lineText() string { return "line " + strconv.Itoa(pos.Line) }
 
-// checkInterfaces compares every interface with those before it.
+// checkInterfaces compares every interface with those before it, and checks the MTU for IPv6.
 func (p *parser) checkInterfaces() {
 	ifaces := p.cfg.Interfaces
 	for i := range ifaces {
