@@ -162,7 +162,7 @@ func TestMininetRoundTrip(t *testing.T) {
 		done := exported(t, n, "mininet")
 		back, notes, err := interchange.Import(done.Files[0].Name, done.Files[0].Text, nil)
 		require.NoError(t, err, name)
-		for _, note := range notes { // notes only about switches and the command line
+		for _, note := range notes { // notes only about switches and nodes without links
 			assert.Regexp(t, "is a switch|has no link", note.Msg)
 		}
 		links := 0

@@ -20,7 +20,7 @@ func constant(segments string) string {
 }
 
 // TestScript checks that the connections of a node can use a file of the node as congestion
-// control, and that a running connection adopts a new version of the file.
+// control, and that `cc` makes a running connection adopt a new version of the file.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Name: "n.net", Seed: 1, Network: "link A B delay 10ms\n"}

@@ -104,7 +104,7 @@ type upper struct {
 	later    bool // the packet is a fragment other than the first
 }
 
-// The extension headers of IPv6 (RFC 8200 §4.1), and how many of them are read.
+// The extension headers of IPv6 (RFC 8200 §4.1). A packet with maxExtensions of them is not read.
 const (
 	extHopByHop    = 0
 	extRouting     = 43

@@ -159,7 +159,7 @@ func TestRFC4443_2_4_MayReport(t *testing.T) {
 	assert.True(t, icmp.MayReport(ends("::1", "::1", udp()), errPort, true))
 }
 
-// RFC 8200 §4.1: extension headers before the quoted payload are skipped, at most eight.
+// RFC 8200 §4.1: extension headers before the quoted payload are skipped, at most seven.
 func TestRFC8200_4_1_QuotedAfterExtensions(t *testing.T) {
 	ext := []byte{60, 0, 1, 4, 0, 0, 0, 0}
 	chain := func(n int, last ...byte) (b []byte) {
