@@ -192,7 +192,7 @@ func TestRunRecordsAJobBeforeItIsQueued(t *testing.T) {
 	assert.Empty(t, f.submits)
 }
 
-// The run asks an engine that does not answer again, and queues no part twice.
+// The run asks again if the engine does not answer, and queues no part twice.
 func TestRunOutlivesASilentEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -448,7 +448,6 @@ func TestInstallKeepsTheSameProgram(t *testing.T) {
 	after, err := os.Stat(j.Program())
 	require.NoError(t, err)
 	assert.True(t, os.SameFile(before, after))
-	// executable, because it is a program
 	require.NoError(t, os.WriteFile(j.Program(), []byte("another"), 0o700)) //nolint:gosec // a program
 	require.NoError(t, j.Install())
 	after, err = os.Stat(j.Program())

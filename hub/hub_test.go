@@ -30,7 +30,7 @@ const (
 	bobToken = "bob-token-0123456"
 )
 
-// class is a hub in a bubble. Its students' nodes are connected by pipes instead of UDP.
+// class is a hub in a synctest bubble. Its students' nodes are connected by pipes instead of UDP.
 type class struct {
 	*Hub
 	t     *testing.T

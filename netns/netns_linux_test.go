@@ -73,7 +73,7 @@ func TestQuitAfterWait(t *testing.T) {
 	defer p.TUN().Close()
 	require.NoError(t, p.Run())
 	assert.Equal(t, StatusError(128+3), p.Wait(Left{}))
-	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGQUIT)) // no Reset: it may not have arrived
+	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGQUIT)) // stays caught: it may arrive late
 }
 
 // The program has the addresses, the default route and the files of the configuration. The

@@ -144,7 +144,7 @@ func FuzzSum(f *testing.F) {
 	})
 }
 
-// Every addition carries, also the additions that join the chains.
+// Every addition carries, including those that join the chains.
 func TestSumOfOnesCarriesAll(t *testing.T) {
 	b := make([]byte, 600)
 	for i := range b {

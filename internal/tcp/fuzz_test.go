@@ -246,9 +246,9 @@ func verifyIdle(tb testing.TB, c *Conn) {
 	equal(tb, clock.Never, c.snd.persist.at)
 }
 
-// These check as the functions of require do. They cost nothing where the condition holds, because
-// a world checks its connections at every step. Helper takes a stack trace, so only a failure calls
-// it.
+// These check like the functions of package require. They cost nothing where the condition holds,
+// because a world checks its connections at every step. Helper takes a stack trace, so only a
+// failure calls it.
 
 //nolint:thelper // see above
 func holds(tb testing.TB, ok bool, invariant string) {

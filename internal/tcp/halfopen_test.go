@@ -265,7 +265,7 @@ func (s *script) drain(whole bool) {
 	slices.SortStableFunc(s.out[n:], func(a, b sentSegment) int { return cmp.Compare(a.text, b.text) })
 }
 
-// RFC 6298 §5.5: the host retransmits a SYN-ACK after 1, 2, 4, 8 and 16 s and then gives up.
+// RFC 6298 §5.5: the host retransmits a SYN-ACK after 1, 2, 4, 8 and 16 s, and gives up 32 s later.
 func TestRFC6298_5_5_SYNACK(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(1)

@@ -106,7 +106,8 @@ type Pending struct {
 	Retries int // retransmissions or probes without an answer
 }
 
-// Pending returns the next timeout, retransmissions first. It reports false if no timer runs.
+// Pending returns the timeout of retransmissions, or else of window probes, or else of keepalive
+// and FIN-WAIT-2. It reports false if none of these timers runs.
 func (c *Conn) Pending() (Pending, bool) {
 	again := clock.Earliest(c.snd.rec.At.RTO, c.snd.rec.At.Probe, c.snd.rec.At.Reorder)
 	silent := c.finWait2

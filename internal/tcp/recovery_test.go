@@ -433,8 +433,8 @@ func newTable(t *testing.T, name, head string) *table {
 	return &table{t, name, head, strings.Split(string(text), "\n")}
 }
 
-// row adds the row of one link. Unless the long variants run, it copies rows that move more than 5
-// MB from the golden file. The others take a tenth of the time.
+// row adds the row of one link. Unless the long variants run, rows in which more than 5 MB move
+// come from the golden file. Together the others take a tenth of the time.
 func (g *table) row(wi wire, cfg Config) {
 	g.t.Helper()
 	duration := min(max(200*wi.delay, 100*time.Millisecond), time.Second)

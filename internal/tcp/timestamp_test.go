@@ -253,7 +253,7 @@ func TestRFC7323_4_1_SampleOfARetransmission(t *testing.T) {
 }
 
 // RFC 7323 appendix A: the recommended layout of two NOPs, kind, length and two timestamps is
-// written and parsed in one step. The same options in any other order mean the same.
+// written and parsed in one step. The same options in any other order have the same meaning.
 func TestRFC7323_A_Layout(t *testing.T) {
 	h := Header{Flags: ACK, Options: stamp(0x01020304, 0xfffefdfc)}
 	b := make([]byte, h.Size())

@@ -49,7 +49,7 @@ func TestAdmittedFlowHasItsOwnSocket(t *testing.T) {
 	// RFC 1122 §4.1.3.3: the flow receives the ICMP error.
 	h.Report(at("8.8.8.8:53"), at("10.0.0.1:9"), udp.ErrRefused)
 	assert.ErrorIs(t, s.TakeError(), udp.ErrRefused)
-	// A socket that is bound to the same address receives the datagrams of all others.
+	// A socket that is bound to the same address receives the datagrams of all other peers.
 	bound := bind(t, h, "8.8.8.8:53")
 	assert.Equal(t, udp.Delivered, hold(h, "10.0.0.1:9", "8.8.8.8:53", "four"))
 	assert.Equal(t, udp.Delivered, hold(h, "10.0.0.7:9", "8.8.8.8:53", "stranger"))

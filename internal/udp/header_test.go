@@ -17,8 +17,8 @@ var (
 	hostB = netip.AddrFrom4([4]byte{10, 0, 0, 2})
 )
 
-// This is a datagram summed by hand (RFC 768): 0a00+0001+0a00+0002+0011+000a+1234+0035+ 000a+6869
-// is 8efa, and its complement is 7105.
+// This is a datagram summed by hand (RFC 768): 0a00+0001+0a00+0002+0011+000a+1234+0035+000a+6869 is
+// 8efa, and its complement is 7105.
 func TestHeaderOnTheWire(t *testing.T) {
 	b := udp.Header{SrcPort: 0x1234, DstPort: 53}.Append([]byte("x"), hostA, hostB, []byte("hi"))
 	require.Equal(t, "78"+"12340035000a"+"7105"+"6869", hex.EncodeToString(b))

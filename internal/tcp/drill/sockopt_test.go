@@ -92,7 +92,7 @@ func sysSetsockopt(w *world, c *call) (step, error) {
 	return at(done(0)), err
 }
 
-// applyAll sets the options of a new connection that the script set before.
+// applyAll sets on a new connection the options that the script has set before.
 func (w *world) applyAll(s *socket) error {
 	for _, o := range s.set {
 		if err := w.apply(s, o); err != nil {
