@@ -22,13 +22,10 @@ func (h *Header) Put(b []byte, srcPort, dstPort uint16) {
 	}
 }
 
-// maxBlocks returns how many SACK blocks fit with the other options of the list: three with
-// timestamps, otherwise four (RFC 2018 §3).
+// maxBlocks returns how many SACK blocks fit with the other options of the list, such as three with
+// timestamps (RFC 2018 §3).
 func (o *Options) maxBlocks() uint8 {
-	if o.HasTimestamps {
-		return maxSACKBlocks - 1
-	}
-	return maxSACKBlocks
+	return min(maxSACKBlocks, uint8(maxOptionBytes-o.size()-4)/8)
 }
 
 // addBlock appends a SACK block. The caller must not exceed maxBlocks.

@@ -22,9 +22,8 @@ const (
 )
 
 const (
-	// maxSACKBlocks is how many blocks fit in the 40 bytes of options if there are no other options
-	// (RFC 2018 §3).
-	maxSACKBlocks = 4
+	maxOptionBytes = 40
+	maxSACKBlocks  = 4 // if there are no other options (RFC 2018 §3)
 	// maxWindowScale is the largest shift. A receiver treats a larger shift as 14 (RFC 7323 §2.3).
 	maxWindowScale = 14
 )

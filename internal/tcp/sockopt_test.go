@@ -215,6 +215,24 @@ func TestRFC5482_3_1_Adaptation(t *testing.T) {
 	}
 }
 
+// RFC 5482 §3: with timestamps and the user timeout, 40 bytes of options have room for two blocks.
+func TestRFC5482_3_TimeoutBesideSACKBlocks(t *testing.T) {
+	s := stamped(t, Config{}, 1)
+	s.set(func(o *Sockopts) { o.UserTimeout, o.AdvertiseTimeout = time.Minute, true })
+	s.collect()
+	for i := range uint32(3) {
+		s.send(ACK, 1001+2000*i, 1, 1000, stamp(1, 0))
+		s.collect()
+	}
+	s.out = nil
+	s.set(func(o *Sockopts) { o.UserTimeout = 2 * time.Minute })
+	a := s.expect(ACK, 1, 1, 0)
+	assert.Equal(t, uint16(120), a.options.UserTimeout)
+	assert.Equal(t, uint8(2), a.options.SACKCount)
+	s.send(ACK, 7001, 1, 1000, stamp(1, 0))
+	assert.Equal(t, uint8(3), s.expect(ACK, 1, 1, 0).options.SACKCount)
+}
+
 func TestPlainPeersGetNoUserTimeout(t *testing.T) {
 	s := newScript(t, Config{})
 	s.accept(Options{})
