@@ -108,16 +108,26 @@ func TestRFC4861_6_1_IgnoredMessages(t *testing.T) {
 	}
 	for _, r := range []row{
 		{"rs", icmp.Discovery{Type: icmp.TypeRouterSolicit6, SourceLink: link}, "fe80::1", "ff02::2", icmp.Accepted},
-		{"rs without a source", icmp.Discovery{Type: icmp.TypeRouterSolicit6}, "::", "ff02::2",
-			icmp.Accepted},
-		{"rs without a source, with a link", icmp.Discovery{Type: icmp.TypeRouterSolicit6,
-			SourceLink: link}, "::", "ff02::2", icmp.RefusedOption},
+		{
+			"rs without a source",
+			icmp.Discovery{Type: icmp.TypeRouterSolicit6},
+			"::", "ff02::2",
+			icmp.Accepted,
+		},
+		{"rs without a source, with a link", icmp.Discovery{
+			Type:       icmp.TypeRouterSolicit6,
+			SourceLink: link,
+		}, "::", "ff02::2", icmp.RefusedOption},
 		{"ra", icmp.Discovery{Type: icmp.TypeRouterAdvert6}, "fe80::1", "ff02::1", icmp.Accepted},
 		{"ra from beyond the link", icmp.Discovery{Type: icmp.TypeRouterAdvert6}, "2001:db8::1", "ff02::1", icmp.RefusedSource},
 		{"ns", icmp.Discovery{Type: solicit, Target: hostOne, SourceLink: link}, "fe80::1", "ff02::1:ff00:1", icmp.Accepted},
 		{"ns of a group", icmp.Discovery{Type: solicit, Target: addr("ff02::5")}, "fe80::1", "ff02::1:ff00:5", icmp.RefusedTarget},
-		{"ns of ::", icmp.Discovery{Type: solicit, Target: addr("::")}, "fe80::1", "ff02::1:ff00:0",
-			icmp.RefusedTarget},
+		{
+			"ns of ::",
+			icmp.Discovery{Type: solicit, Target: addr("::")},
+			"fe80::1", "ff02::1:ff00:0",
+			icmp.RefusedTarget,
+		},
 		{"dad", icmp.Discovery{Type: solicit, Target: hostOne}, "::", "ff02::1:ff00:1", icmp.Accepted},
 		{"dad by unicast", icmp.Discovery{Type: solicit, Target: hostOne}, "::", "2001:db8::1", icmp.RefusedDestination},
 		{"dad with a link", icmp.Discovery{Type: solicit, Target: hostOne, SourceLink: link}, "::", "ff02::1:ff00:1", icmp.RefusedOption},

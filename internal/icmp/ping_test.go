@@ -132,8 +132,11 @@ func TestPingWaitTimes(t *testing.T) {
 		end     time.Duration
 	}{
 		{"none: ten seconds", 0, 0, icmp.PingConfig{Count: 2}, 11 * time.Second},
-		{"none: the configured wait", 0, 0, icmp.PingConfig{Count: 2, Wait: 3 * time.Second},
-			4 * time.Second},
+		{
+			"none: the configured wait", 0, 0,
+			icmp.PingConfig{Count: 2, Wait: 3 * time.Second},
+			4 * time.Second,
+		},
 		{
 			"some: the interval", 1, time.Millisecond,
 			icmp.PingConfig{Count: 2, Interval: 3 * time.Second},

@@ -191,8 +191,8 @@ func (d *datagram) appendPayload(b []byte, n int) []byte {
 	return b
 }
 
-// words calls f for each word of the set that contains units of the bytes from from to end, with
-// a mask of those units.
+// words calls f for each word of the set that contains units of the bytes [from, end), with a
+// mask of those units.
 func words(from, end int, f func(word int, units uint64) bool) {
 	first, last := from/fragmentUnit, (end-1)/fragmentUnit
 	for w := first / 64; w <= last/64; w++ {
@@ -209,7 +209,7 @@ func words(from, end int, f func(word int, units uint64) bool) {
 	}
 }
 
-// any reports whether the set contains a unit of the bytes from from to end.
+// any reports whether the set contains a unit of the bytes [from, end).
 func (s *unitSet) any(from, end int) (found bool) {
 	words(from, end, func(w int, units uint64) bool {
 		found = s[w]&units != 0
@@ -218,7 +218,7 @@ func (s *unitSet) any(from, end int) (found bool) {
 	return found
 }
 
-// set adds the units of the bytes from from to end.
+// set adds the units of the bytes [from, end).
 func (s *unitSet) set(from, end int) {
 	words(from, end, func(w int, units uint64) bool {
 		s[w] |= units

@@ -25,13 +25,13 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 			return f.ErrorAt(&c, err.Flow, err.Key, err.What, err.Want)
 		}
 		c.Index = 2 * i
-		real := c
+		timed := c
 		if emulation.CheckVirtual(&c.Experiment) != nil {
 			c.Trials = 0
 		}
-		real.Index++
-		real.Trials = max(1, q.RealTrials)
-		both = append(both, c, real)
+		timed.Index++
+		timed.Trials = max(1, q.RealTrials)
+		both = append(both, c, timed)
 	}
 	s.Cells = both
 	s.Plan = markOf(s.Plan, "real")
@@ -74,15 +74,15 @@ func hasReal(dir string) bool {
 }
 
 // split separates jobs in virtual time from jobs in real time, which need the whole machine.
-func (s *Study) split(jobs []job) (virtual, real []job) {
+func (s *Study) split(jobs []job) (virtual, timed []job) {
 	for _, j := range jobs {
 		if s.isReal(j.cell) {
-			real = append(real, j)
+			timed = append(timed, j)
 		} else {
 			virtual = append(virtual, j)
 		}
 	}
-	return virtual, real
+	return virtual, timed
 }
 
 // workReal runs jobs in real time, one after the other. When ctx ends, it stops the current job and
@@ -267,11 +267,11 @@ func (r *Results) CompareClocks() []Comparison {
 	}
 	var out []Comparison
 	for i := 0; i+1 < len(r.Cells); i += 2 {
-		virtual, real := r.runsOf(i), r.runsOf(i+1)
-		if len(virtual) > 0 && len(real) > 0 {
-			list := compareRuns(virtual, real, r.Cells[i].Set)
+		virtual, timed := r.runsOf(i), r.runsOf(i+1)
+		if len(virtual) > 0 && len(timed) > 0 {
+			list := compareRuns(virtual, timed, r.Cells[i].Set)
 			for j := range list {
-				list[j].Late = isLate(real)
+				list[j].Late = isLate(timed)
 			}
 			out = append(out, list...)
 		}

@@ -108,8 +108,8 @@ func (w *sweep) run(ctx context.Context) error {
 func (s *Study) execute(
 	ctx context.Context, o Options, jobs []job, total int, take func(job, *result.Trial) error,
 ) error {
-	virtual, real := s.split(jobs)
-	if err := s.announce(real, o.Real); err != nil {
+	virtual, timed := s.split(jobs)
+	if err := s.announce(timed, o.Real); err != nil {
 		return err
 	}
 	done := total - len(jobs) - 1
@@ -126,7 +126,7 @@ func (s *Study) execute(
 	if err := work(ctx, s, virtual, o, played); err != nil {
 		return err
 	}
-	return s.workReal(ctx, real, o, played)
+	return s.workReal(ctx, timed, o, played)
 }
 
 // recordsMissing returns the first trials that were run without the requested records and captures.

@@ -142,9 +142,11 @@ func TestTUNQueuesTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
 	var want, got [][]byte
 	for i := 0; d.Pending() == 0; i++ {
-		b, _ := testPacket{proto: protoTCP, flags: tcpACK, seq: uint32(i),
+		b, _ := testPacket{
+			proto: protoTCP, flags: tcpACK, seq: uint32(i),
 			text: randomPayload(uint64(i),
-				40_000)}.packet()
+				40_000),
+		}.packet()
 		packets := splitAll(t, vnetHeader{gso: vnetTCPv4, gsoSize: 1360}, b)
 		apart := bytes.Clone(packets[15])
 		apart[30]++ // no longer part of the flow

@@ -330,16 +330,20 @@ func TestVnetSegmentsThatAreNotJoined(t *testing.T) {
 		"with ECE":      {next: func(w *testPacket) { w.flags |= 0x40 }},
 		"with a SYN":    {next: func(w *testPacket) { w.flags |= 2 }},
 		"after a SYN":   {first: func(w *testPacket) { w.flags |= 2 }},
-		"urgent": {first: func(w *testPacket) { w.flags |= 0x20 },
-			next: func(w *testPacket) { w.flags |= 0x20 }},
+		"urgent": {
+			first: func(w *testPacket) { w.flags |= 0x20 },
+			next:  func(w *testPacket) { w.flags |= 0x20 },
+		},
 		"options":                {next: func(w *testPacket) { w.options = 12 }},
 		"CE of RFC 3168":         {next: func(w *testPacket) { w.tos = 3 }},
 		"without text":           {next: func(w *testPacket) { w.text = nil }},
 		"after one without text": {first: func(w *testPacket) { w.text = nil; w.seq = 1100 }},
 		"another DF bit":         {next: func(w *testPacket) { w.df = false }},
 		"identification":         {next: func(w *testPacket) { w.id = 9 }, joined: true},
-		"identification counts": {first: func(w *testPacket) { w.df = false },
-			next: func(w *testPacket) { w.df = false; w.id = 2 }},
+		"identification counts": {
+			first: func(w *testPacket) { w.df = false },
+			next:  func(w *testPacket) { w.df = false; w.id = 2 },
+		},
 		"identification follows": {
 			first: func(w *testPacket) { w.df = false },
 			next:  func(w *testPacket) { w.df = false; w.id = 1 }, joined: true,
@@ -441,9 +445,11 @@ func TestVnetAllocatesNothing(t *testing.T) {
 
 // For any header from the kernel, split does not panic, and the packets that it returns are valid.
 func FuzzVnetSplit(f *testing.F) {
-	tcp, _ := testPacket{proto: protoTCP, flags: tcpACK | tcpPSH, options: 12,
+	tcp, _ := testPacket{
+		proto: protoTCP, flags: tcpACK | tcpPSH, options: 12,
 		text: randomPayload(1,
-			300)}.packet()
+			300),
+	}.packet()
 	udp, _ := testPacket{proto: protoUDP, text: randomPayload(1, 300)}.packet()
 	tcp6, _ := testPacket{v6: true, proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1,
 		300)}.packet()

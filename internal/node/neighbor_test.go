@@ -112,15 +112,23 @@ func TestNeighborStates(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"idle":             {{1, 0, 0, 0, unknown}, {100, 0, 0, 0, unknown}},
 		"heard, then idle": {{1, 1, 0, 0, up}, {1000, 0, 0, 0, up}},
-		"never answers": {{1, 0, 1, 0, unknown}, {10, 0, 1, 0, unknown}, {16, 0, 0, 0,
-			silent}, {20, 1, 0, 0, up}},
-		"answers late": {{1, 1, 0, 0, up}, {2, 0, 1, 0, up}, {16, 1, 1, 0, up}, {40, 0, 0,
-			0, up}},
+		"never answers": {{1, 0, 1, 0, unknown}, {10, 0, 1, 0, unknown}, {
+			16, 0, 0, 0,
+			silent,
+		}, {20, 1, 0, 0, up}},
+		"answers late": {{1, 1, 0, 0, up}, {2, 0, 1, 0, up}, {16, 1, 1, 0, up}, {
+			40, 0, 0,
+			0, up,
+		}},
 		"refuses, then is heard": {{1, 0, 1, 1, refused}, {2, 0, 0, 0, refused}, {9, 1, 0, 0, up}},
-		"refuses, then accepts": {{1, 0, 1, 1, refused}, {9, 0, 1, 0, refused}, {11, 0, 0, 0,
-			refused}, {12, 0, 1, 0, unknown}},
-		"refuses repeatedly": {{1, 1, 1, 1, refused}, {5, 0, 1, 1, refused}, {9, 0, 1, 1,
-			refused}},
+		"refuses, then accepts": {{1, 0, 1, 1, refused}, {9, 0, 1, 0, refused}, {
+			11, 0, 0, 0,
+			refused,
+		}, {12, 0, 1, 0, unknown}},
+		"refuses repeatedly": {{1, 1, 1, 1, refused}, {5, 0, 1, 1, refused}, {
+			9, 0, 1, 1,
+			refused,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c Clock

@@ -94,7 +94,7 @@ func TestCutsOfRIPv2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.4.3: split horizon does not prevent this case (see TestCountingToInfinityIsBounded).
+// RFC 2453 §3.4.4: split horizon does not prevent this case (see TestCountingToInfinityIsBounded).
 // With delayed triggered updates each step takes up to 5 s.
 func TestCountingToInfinityOfRIPv2(t *testing.T) {
 	w := newNetwork(t, 4, append(ring(3), [2]int{0, 3}), rip2)

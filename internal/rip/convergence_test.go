@@ -166,7 +166,7 @@ func TestNodeFailsAndRecovers(t *testing.T) {
 	assert.Empty(t, w.wrongRoutes())
 }
 
-// RFC 2453 §3.4.3: split horizon does not stop three routers from learning an unreachable route
+// RFC 2453 §3.4.4: split horizon does not stop three routers from learning an unreachable route
 // from each other in turn. Router 0 loses its network 10.0.3.0/24. Router 1 learns of the loss, but
 // router 2 does not. Router 2's next update restores the route at router 1, whose update then
 // restores it at router 0.

@@ -71,8 +71,10 @@ func TestParsePacketRefuses(t *testing.T) {
 		{"command 3", "0003 0000"},
 		{"count 5 without entries", "0002 0005"},
 		{"count 1 without entries", "0001 0001"},
-		{"count 1 with two entries",
-			"0002 0001 00000001 0a000000 ffffff00 00000001 0a000100 ffffff00"},
+		{
+			"count 1 with two entries",
+			"0002 0001 00000001 0a000000 ffffff00 00000001 0a000100 ffffff00",
+		},
 		{"count 2 with one entry", "0002 0002 00000001 0a000000 ffffff00"},
 		{"an entry cut short", "0002 0001 00000001 0a000000 ffffff"},
 		{"count 0 with an entry", "0002 0000 00000001 0a000000 ffffff00"},

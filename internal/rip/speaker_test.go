@@ -419,8 +419,11 @@ func TestInvalidConfigs(t *testing.T) {
 	}{
 		{"negative period", rip.Config{Timers: rip.Timers{Periodic: -1}}, "times must not be negative"},
 		{"negative garbage", rip.Config{Timers: rip.Timers{Garbage: -1}}, "times must not be negative"},
-		{"timeout of a period", rip.Config{Timers: rip.Timers{Timeout: 5 * time.Second}},
-			"timeout 5s must be longer than the period 5s"},
+		{
+			"timeout of a period",
+			rip.Config{Timers: rip.Timers{Timeout: 5 * time.Second}},
+			"timeout 5s must be longer than the period 5s",
+		},
 		{"entry size", rip.Config{EntrySize: 20}, "entry size 20 must be 12 or 8"},
 		{"entries", rip.Config{MaxEntries: 65}, "65 entries a message: must be 1 to 64"},
 		{"negative entries", rip.Config{MaxEntries: -1}, "-1 entries a message: must be 1 to 64"},

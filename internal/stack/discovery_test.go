@@ -272,8 +272,10 @@ func TestForgedNeighborDiscovery(t *testing.T) {
 	for _, p := range [][]byte{
 		message6("fe80::9", own.String(), 254, solicit.Message()),
 		message6("fe80::1", "ff02::1", 254, tell.Message()),
-		withRouterAlert(message6("fe80::9", "ff02::1", 2, icmp.Message{Type: icmp.TypeListenerQuery,
-			Body: make([]byte, 20)})),
+		withRouterAlert(message6("fe80::9", "ff02::1", 2, icmp.Message{
+			Type: icmp.TypeListenerQuery,
+			Body: make([]byte, 20),
+		})),
 	} {
 		w.hear(host, p)
 	}

@@ -27,7 +27,7 @@
 //	hops                       the path through the routers
 //	scan                       scans of the host's ports
 //	odd, fuzz                  malformed and unusual packets
-//	extension                  extension headers of IPv6
+//	extension                  IPv6 extension headers
 //	discovery                  router advertisements in both directions, multicast groups
 //
 // The tests need root and the programs that .ci/run installs. With -table they print the results as

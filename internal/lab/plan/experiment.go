@@ -273,8 +273,8 @@ func (a *App) paced(elapsed time.Duration, sent, size uint64) (n uint64, wait ti
 func (a *App) due(elapsed time.Duration) uint64 {
 	if a.Off > 0 {
 		cycle := a.On + a.Off
-		pauses := elapsed / cycle * a.Off
-		elapsed = max(elapsed-pauses-max(0, elapsed%cycle-a.On), 0)
+		pauses := int64(elapsed / cycle)
+		elapsed = max(elapsed-time.Duration(pauses)*a.Off-max(0, elapsed%cycle-a.On), 0)
 	}
 	return volume(a.Rate, elapsed)
 }
