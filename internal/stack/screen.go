@@ -67,9 +67,8 @@ func (rt *Routing) passesReversePath(i int, src netip.Addr) bool {
 	return ok && (rt.knobs.IP.ReversePath == ReverseLoose || hop.Iface == i)
 }
 
-// isOurs reports whether dst is one of the node's addresses (also an anycast one), a broadcast
-// address of the link on which the packet arrived, or a group that the node has joined there (RFC
-// 1122 §3.2.1.3).
+// isOurs reports whether dst is an address of the node (also an anycast one), or a broadcast
+// address or joined group of the link on which the packet arrived (RFC 1122 §3.2.1.3).
 func (ifs *Interfaces) isOurs(i int, dst netip.Addr) bool {
 	if !dst.Is4() {
 		return ifs.isOwn(dst) || dst.IsMulticast() && ifs.joined(i, dst) || ifs.isAnycast(dst)

@@ -4,7 +4,7 @@ package main
 // library, the program and internal, and for each other top-level folder. Each folder with Go files
 // needs an entry.
 var areas = map[string]int{
-	core:          143_686,
+	core:          143_680,
 	"adapters":    500,
 	"batch":       2_500,
 	"bench":       6_300,
