@@ -161,7 +161,7 @@ func (m *Manifest) belongs(dir string, s *Study) error {
 // check returns an error if a run does not fit the manifest.
 func (m *Manifest) check(t *result.Trial) error {
 	if t.Cell >= len(m.Cells) {
-		return fmt.Errorf("%w: cell %d of %d", result.ErrFile, t.Cell, len(m.Cells))
+		return fmt.Errorf("%w: no cell %d: the last is %d", result.ErrFile, t.Cell, len(m.Cells)-1)
 	}
 	flows := m.Cells[t.Cell].Flows
 	if len(flows) != len(t.Flows) {

@@ -129,7 +129,7 @@ func (s *Study) execute(
 	return s.workReal(ctx, timed, o, played)
 }
 
-// recordsMissing returns the first trials that were run without the requested records and captures.
+// recordsMissing returns the first trial of each cell that was run without a requested record.
 func (w *sweep) recordsMissing() []job {
 	var jobs []job
 	for i := range w.study.Cells {

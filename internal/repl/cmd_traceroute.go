@@ -57,8 +57,8 @@ func tracerouteCommand(e *env) *cobra.Command {
 		"wait MAX seconds (`MAX[,HERE,NEAR]`), at most\n"+
 			"HERE times as long as another reply of this hop took,\n"+
 			"or NEAR times one of a later hop")
-	f.FuncP("sendwait", "z", "wait `T` between probes: seconds up to 10, else milliseconds",
-		o.setGap)
+	f.FuncP("sendwait", "z", "wait `T` between probes: seconds if T is at most 10,\n"+
+		"otherwise milliseconds", o.setGap)
 	f.IntVarP(&req.Port, "port", "p", 0, "send the first UDP probe to `PORT` (33434), or all\n"+
 		"TCP probes (80); with -I, the first sequence number (1)")
 	f.BoolVarP(&o.icmp, "icmp", "I", false, "probe by ICMP echo requests")
@@ -141,7 +141,7 @@ func (o *traceFlags) setWaits(text string) error {
 func (o *traceFlags) setGap(text string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v >= 0 && v <= mostSeconds) {
-		return ValueError("seconds up to 10, else milliseconds")
+		return ValueError("seconds (at most 10) or milliseconds (above 10)")
 	}
 	if v > 10 {
 		v /= 1000

@@ -355,7 +355,7 @@ func TestInvalidLinesSendNoRequest(t *testing.T) {
 		{"traceroute 10.0.0.1 -p 70000", "traceroute: -p 70000: must be 1 to 65535", traceUse},
 		{"traceroute 10.0.0.1 -w x", "traceroute: -w x: must be numbers MAX[,HERE,NEAR], MAX > 0", traceUse},
 		{"traceroute 10.0.0.1 -w 1,2,3,4", "traceroute: -w 1,2,3,4: must be MAX[,HERE,NEAR]", traceUse},
-		{"traceroute 10.0.0.1 -z x", "traceroute: -z x: must be seconds up to 10, else milliseconds", traceUse},
+		{"traceroute 10.0.0.1 -z x", "traceroute: -z x: must be seconds (at most 10) or milliseconds (above 10)", traceUse},
 		{"traceroute 10.0.0.1 -IT", "traceroute: -I and -T cannot be used together", traceUse},
 		{"traceroute 10.0.0.1 0", `traceroute: "0" is not a number from 1 to 65000`, traceUse},
 		{

@@ -137,7 +137,7 @@ func (c *chain) readLoss(shell *node) {
 	switch {
 	case !ok:
 	case m.value > 1:
-		c.d.bad(w, w.text+" is above 100%", "a share from 0 to 1")
+		c.d.bad(w, w.text+" is above 1", "a share from 0 to 1")
 	case l.Loss != nil:
 		c.d.bad(shell, "mm-loss and mm-onoff cannot be used in the same direction",
 			"only one of them")

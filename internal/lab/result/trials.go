@@ -32,7 +32,7 @@ func TrialsHeader() []byte {
 	return append([]byte(strings.Join(columns, ",")), '\n')
 }
 
-// AppendTrial appends the rows of a run of the experiment with the given mark.
+// AppendTrial appends the rows of a run. experiment is the value of the column of that name.
 func AppendTrial(dst []byte, experiment string, t *Trial) []byte {
 	for i := range t.Flows {
 		f := &t.Flows[i]
@@ -86,9 +86,9 @@ type Trials struct {
 	Whole, Cut int
 }
 
-// ParseTrials parses the results of the experiment with the given mark; the path is for errors. It
-// skips an incomplete run at the end. Any other fault is an error with its line. check rejects runs
-// that do not belong to the caller's experiment; it may be nil.
+// ParseTrials parses a file of results, and skips an incomplete run at the end. experiment is what
+// the column of that name must contain; path is for errors. Any other fault is an error with its
+// line. check rejects runs that do not belong to the caller's experiment; it may be nil.
 func ParseTrials(path string, text []byte, experiment string, check func(*Trial) error) (
 	Trials, error,
 ) {
