@@ -63,10 +63,10 @@ Each cell of a sweep runs --trials times. Trial i has the same random draws
 in every cell, so that cells can be compared pair by pair.
 
 If you repeat the command, it computes only the missing runs: after Ctrl-C,
-after a crash, or with more trials. --index N runs one cell, for batch systems whose
-machines share the directory; with --parts M it runs part N of M equal
-parts. ` + "`node lab collect DIR`" + ` merges the results; ` + "`node lab submit`" + ` does all
-of this.
+after a crash, or with more trials. --index N runs one cell, counted from 0, for
+batch systems whose machines share the directory. With --parts M it runs part N
+of M equal parts, from 0. ` + "`node lab collect DIR`" + ` merges the results;
+` + "`node lab submit`" + ` does all of this.
 
 --real also runs each cell in real time, with processes of this machine: a
 node for each end of a flow, and one process for the path between them. They
@@ -97,8 +97,8 @@ func labRunCommand() *cobra.Command {
 		"add trials until each confidence interval is below 5 % of its mean (`'ci<5%'`);"+
 			" at most --trials, by default 200")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
-	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
-	f.IntVar(&o.parts, "parts", 0, "split the runs into `N` parts; --index is the number of a part")
+	f.StringVar(&o.index, "index", "", "run only cell `N`, counted from 0, for a batch system")
+	f.IntVar(&o.parts, "parts", 0, "split the runs into `N` parts; --index selects one, from 0")
 	repl.Limit(c, 1, repl.Unlimited, "jobs", "parts")
 	f.StringVar(&o.pod.list, "among", "", "take --index as a position in the `LIST` of parts")
 	f.StringVar(&o.pod.version, "by", "", "fail unless this program has this `VERSION`")

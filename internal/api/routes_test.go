@@ -195,7 +195,7 @@ var exchanges = []exchange{
 	{"POST", "/v1/nodes/A/commands/trace", `{"sid":99}`, 404, `no such socket`},
 	{"POST", "/v1/nodes/A/commands/samples", `{"sid":99}`, 404, `no such socket`},
 	{"GET", "/v1/nodes/A/capture?iface=if7", "", 404, `this node has if0`},
-	{"GET", "/v1/nodes/A/streams/capture?count=x", "", 400, `must be a number`},
+	{"GET", "/v1/nodes/A/streams/capture?count=x", "", 400, `must be a whole number`},
 	{"GET", "/v1/nodes/A/streams/trace?sid=99", "", 404, `no such socket`},
 	{"GET", "/v1/nodes/A/streams/samples?sid=99&every_ns=1", "", 404, `no such socket`},
 	{"POST", "/v1/nodes/A/commands/pcap-stop", "", 200, `"packets":`},

@@ -259,8 +259,8 @@ func TestRFC5722_4_Overlaps6(t *testing.T) {
 	assert.Equal(t, []ip.Discard{{Reason: ip.DropFragmentOverlap, Count: 1}}, discards(r))
 }
 
-// RFC 8200 §4.5: after 60 s the source gets a time exceeded if the first fragment has arrived. IPv4
-// has its own timeout.
+// RFC 8200 §4.5: after 60 s the source gets a Time Exceeded message if the first fragment has
+// arrived. IPv4 has its own timeout.
 func TestRFC8200_4_5_Timeout(t *testing.T) {
 	body := text(64)
 	r := reassembler(t, ip.ReassemblyConfig{})

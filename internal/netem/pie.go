@@ -72,8 +72,8 @@ func (c PIE) Validate() error {
 	const least = 10 * time.Microsecond
 	switch {
 	case c.Target <= 0 || c.Target > maxDelay || c.Burst < 0 || c.Burst > maxDelay:
-		return fmt.Errorf("%w: pie target %v, burst %v: must not be negative, the target not 0, "+
-			"and both at most %v", ErrConfig, c.Target, c.Burst, maxDelay)
+		return fmt.Errorf("%w: pie target %v, burst %v: the target must be above 0, "+
+			"the burst 0 or more, and both at most %v", ErrConfig, c.Target, c.Burst, maxDelay)
 	case c.Update < least || c.Update > maxDelay:
 		return fmt.Errorf("%w: pie update %v: must be %v to %v", ErrConfig, c.Update, least,
 			maxDelay)

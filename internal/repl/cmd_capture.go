@@ -71,7 +71,7 @@ func captureCommand(e *env) *cobra.Command {
 	f.IntVarP(&req.Snaplen, "snaplen", "s", 0, "keep the first `BYTES` of each packet; 0: all")
 	f.Uint64VarP(&req.Count, "count", "c", 0, "stop after `N` packets")
 	f.Float64VarP(&megabytes, "file-size", "C", 0, "start a new file after `MB` megabytes")
-	f.BoolVar(&req.Overwrite, "force", false, "replace existing captures with the names of -w")
+	f.BoolVar(&req.Overwrite, "force", false, "overwrite existing files with the names of -w")
 	f.IntVarP(&req.Files, "files", "W", 0, "keep the last `N` files of -C")
 	flagWords(c, "write", fileNames)
 	Limit(c, 0, 65535, "snaplen")

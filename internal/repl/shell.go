@@ -52,11 +52,11 @@ type Config struct {
 	Color bool
 	// Plain makes the shell draw lines with ASCII characters.
 	Plain bool
-	// Width returns the current width of Err if Err is a terminal that can show a progress bar. It
-	// may be nil or return zero if Err cannot.
+	// Width returns the current width of Err if Err is a terminal that can show a progress bar.
+	// Otherwise it returns zero, or is nil.
 	Width func() int
-	// Height returns the current height of Out if Out is a terminal that can be repainted. It may
-	// be nil or return zero if Out cannot.
+	// Height returns the current height of Out if Out is a terminal that can be repainted.
+	// Otherwise it returns zero, or is nil.
 	Height func() int
 	// Keyboard is the terminal for commands that read keys. It may be nil.
 	Keyboard *os.File

@@ -57,8 +57,8 @@ func pageURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-var errURL = fmt.Errorf("%w: must be http://HOST:PORT/PATH, with the address or the name of a "+
-	"host; an IPv6 address needs brackets", control.ErrUsage)
+var errURL = fmt.Errorf("%w: must be [http://]HOST[:PORT][/PATH], where HOST is an address or a "+
+	"name, and an IPv6 address is in brackets", control.ErrUsage)
 
 // hostPort returns the host of a URL, which is an address or a name, and its port.
 func hostPort(u *url.URL) (host string, port uint16, err error) {
