@@ -26,8 +26,8 @@ const module = "github.com/tidepool-net/tidepool/"
 // rest of the laboratory only evaluates results.
 func deciders(t *testing.T) []string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "./...", "../rcp", "../rdt", "../tcp/starlark",
-		"../lab/simulation").Output()
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if .GoFiles}}{{.ImportPath}}{{end}}",
+		"./...", "../rcp", "../rdt", "../tcp/starlark", "../lab/simulation").Output()
 	require.NoError(t, err)
 	var all []string
 	for path := range strings.FieldsSeq(string(out)) {

@@ -34,9 +34,10 @@ func (b *bed) outside(limit time.Duration, name string, args ...string) *exec.Cm
 // nginxHere serves the test's files on a port of the test's own loopback.
 func (b *bed) nginxHere() string {
 	b.t.Helper()
-	ports, err := link.FreePorts(1)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(b.t, err)
-	addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	addr := l.Addr().String()
+	require.NoError(b.t, l.Close())
 	conf := b.path("nginx.conf")
 	text := fmt.Sprintf(nginxConf, b.dir, addr)
 	require.NoError(b.t, os.WriteFile(conf, []byte(text), 0o644))
