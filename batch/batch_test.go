@@ -444,9 +444,11 @@ func TestInstallKeepsTheSameProgram(t *testing.T) {
 	before, err := os.Stat(j.Program())
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o755), before.Mode().Perm())
+	require.NoError(t, os.Chmod(j.Program(), 0o600), "the first Install ended before it set the mode")
 	require.NoError(t, j.Install())
 	after, err := os.Stat(j.Program())
 	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o755), after.Mode().Perm())
 	assert.True(t, os.SameFile(before, after))
 	require.NoError(t, os.WriteFile(j.Program(), []byte("another"), 0o700)) //nolint:gosec // a program
 	require.NoError(t, j.Install())

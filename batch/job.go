@@ -159,11 +159,10 @@ func (j *Job) Install() error {
 		return err
 	}
 	// Overwriting a running program on NFS would crash it on other machines.
-	if old, err := files.Text(j.Program(), maxProgram); err == nil && bytes.Equal(old, text) {
-		return nil
-	}
-	if err := result.WriteFile(j.Program(), text); err != nil {
-		return err
+	if old, err := files.Text(j.Program(), maxProgram); err != nil || !bytes.Equal(old, text) {
+		if err := result.WriteFile(j.Program(), text); err != nil {
+			return err
+		}
 	}
 	return os.Chmod(j.Program(), 0o755)
 }
