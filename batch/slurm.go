@@ -44,7 +44,7 @@ func (s *Slurm) ask(ctx context.Context) error {
 	return nil
 }
 
-// Limit is one less than the smaller of MaxArraySize and MaxJobCount. Each part is a job of its own.
+// Limit is one less than the smaller of MaxArraySize and MaxJobCount. Each part is a job.
 func (s *Slurm) Limit(ctx context.Context) (int, error) {
 	if err := s.ask(ctx); err != nil {
 		return 0, err

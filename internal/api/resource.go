@@ -94,15 +94,15 @@ func fromQuery(request reflect.Value, raw string) error {
 		case reflect.Int, reflect.Int64:
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
-				return fmt.Errorf("query: %w: %s=%s: must be a whole number", control.ErrUsage, name,
-					text)
+				return fmt.Errorf("query: %w: %s=%s: must be a whole number", control.ErrUsage,
+					name, text)
 			}
 			f.SetInt(n)
 		case reflect.Uint64:
 			n, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
-				return fmt.Errorf("query: %w: %s=%s: must be a whole number, 0 or more", control.ErrUsage,
-					name, text)
+				return fmt.Errorf("query: %w: %s=%s: must be a whole number, 0 or more",
+					control.ErrUsage, name, text)
 			}
 			f.SetUint(n)
 		default:

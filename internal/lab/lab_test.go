@@ -202,7 +202,7 @@ func TestInvalidResults(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.SplitAfter(string(text), "\n")
 	for want, bad := range map[string]string{
-		"no cell 7: the last is 1":              strings.ReplaceAll(string(text), "11,1,", "11,7,"),
+		"no cell 7: the last is 1": strings.ReplaceAll(string(text), "11,1,", "11,7,"),
 		`flow "c", expected "a"`:   strings.ReplaceAll(string(text), ",a,", ",c,"),
 		"has 1 flows, expected 2":  lines[0] + strings.Join(lines[2:], ""),
 		"two different results of": string(text) + strings.ReplaceAll(strings.Join(lines[1:4], ""), ",60,", ",61,"),

@@ -39,8 +39,8 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 }
 
 // discardFragments counts the fragments that reassembly discards. If a datagram was not complete in
-// time, and its first fragment arrived, discardFragments sends a Time Exceeded message (RFC 792, RFC
-// 1122 §3.3.2).
+// time, and its first fragment arrived, discardFragments sends a Time Exceeded message (RFC 792,
+// RFC 1122 §3.3.2).
 func (l *local) discardFragments(now clock.Time) {
 	for {
 		d, ok := l.fragments.Output()
