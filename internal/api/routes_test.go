@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// described is the served document, with which answers are validated.
+// described is the OpenAPI document of the server. Its schemas validate the answers in tests.
 type described struct {
 	compiler *jsonschema.Compiler
 	paths    map[string]map[string]json.RawMessage

@@ -82,8 +82,8 @@ func (w *Writer) Add(i Interface) error {
 	return nil
 }
 
-// Packet records one packet on interface iface at a time in nanoseconds since 1970. The pieces are
-// its bytes in order. Wireshark shows the comment with the packet; it may be empty.
+// Packet records a packet of interface iface. at is its time in nanoseconds since 1970, and pieces
+// are its bytes in order. Wireshark shows the comment with the packet; it may be empty.
 func (w *Writer) Packet(
 	at int64, iface int, dir Direction, comment string, pieces ...[]byte,
 ) error {

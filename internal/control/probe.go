@@ -155,7 +155,7 @@ type Traceroute struct {
 	Each func(Hop) `json:"-"`
 }
 
-// Hop has the replies from one distance in hops.
+// Hop has the replies to the probes with one TTL.
 type Hop struct {
 	TTL     int     `json:"ttl"`
 	Replies []Reply `json:"replies"` // one reply for each probe; the zero From: no reply

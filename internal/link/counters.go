@@ -114,7 +114,7 @@ type NeighborInfo struct {
 	// Heard counts packets from the neighbor, and Sent counts packets to it that the kernel
 	// accepted. Refused counts ICMP errors; only Linux without OffloadPlain reports them.
 	Heard, Sent, Refused uint64
-	// Refusal is the last ICMP error; nil: port unreachable.
+	// Refusal is the last ICMP error. Nil means port unreachable if Refused is not 0.
 	Refusal error
 	// Problem is why the last packet to the neighbor was not sent; nil: it was sent.
 	Problem error

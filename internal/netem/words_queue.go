@@ -359,7 +359,7 @@ func (r *reader) framing() {
 
 const usageTrace = "trace FILE [once]"
 
-// maxTraceFile limits the trace of a link, in bytes: 1 Gbit/s for 30 s.
+// maxTraceFile limits a trace file, in bytes. That is enough for a link of 1 Gbit/s for 30 s.
 const maxTraceFile = 16 << 20
 
 func (r *reader) trace() {

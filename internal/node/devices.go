@@ -199,8 +199,8 @@ func (ds *Devices) close() {
 	}
 }
 
-// receiveBuffer returns the limit of TCP's receive buffers. It is the size of the kernel's queue
-// for a device, because the kernel drops packets beyond that.
+// receiveBuffer returns the limit of TCP's receive buffers, which is at most what fits in the
+// smallest kernel queue of a device, because the kernel drops packets beyond that.
 func (ds *Devices) receiveBuffer() int {
 	size := maxReceiveBuffer
 	for _, d := range ds.list {

@@ -139,8 +139,8 @@ func (l *leading) lead(d *duplex) bool {
 	return !d.waits()
 }
 
-// markReadable records that d can read if d leads. The owner ends d's wait when it gives up the
-// stack. Owner only.
+// markReadable does nothing unless d leads. It records that d can read; the owner ends d's wait
+// when it gives up the stack. Owner only.
 func (l *leading) markReadable(d *duplex) {
 	if l.leader.Load() == d {
 		l.readable.Store(true)

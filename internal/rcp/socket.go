@@ -94,7 +94,7 @@ func (s *Socket) Finished() bool { return s.in.finished }
 func (s *Socket) CloseWrite() { s.out.finWanted = true }
 
 // Close ends the stream after the written data, and discards further data of the peer. The socket
-// stays until everything is delivered, or the peer is silent.
+// stays until the peer has received everything and sent its FIN, or has been silent for too long.
 func (s *Socket) Close() {
 	s.CloseWrite()
 	s.gone = true

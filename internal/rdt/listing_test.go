@@ -42,7 +42,7 @@ func TestInvalidListings(t *testing.T) {
 	}
 }
 
-// Writing a parsed listing produces the same text, and all of its names are valid.
+// A parsed listing has only valid names. It is the same after it is written and parsed again.
 func FuzzListing(f *testing.F) {
 	f.Add([]byte("rdt-listing 1 1325 128\n5 " + strings.Repeat("0a", 32) + " a b/c\n"))
 	f.Add([]byte("rdt-listing 1 1325 128\n"))

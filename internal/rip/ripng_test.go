@@ -93,7 +93,8 @@ func messageNG(tb testing.TB, c rip.Command, entries string) []byte {
 	return b
 }
 
-// textNG converts a message to the form that messageNG parses.
+// textNG converts a message to text: a "?" if it is a request, and its entries as messageNG
+// parses them.
 func textNG(tb testing.TB, b []byte) string {
 	tb.Helper()
 	require.GreaterOrEqual(tb, len(b), 4)

@@ -206,7 +206,7 @@ func TestDeferredSYNsAreBounded(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// RFC 6191 §2: a new SYN ends the TIME-WAIT of a connection that Catch accepted, too.
+// RFC 6191 §2: a new SYN also ends the TIME-WAIT of a connection whose SYN was caught and admitted.
 func TestCaughtSYNEndsTimeWait(t *testing.T) {
 	s := newScript(t, Config{})
 	s.h.Catch(5)

@@ -83,7 +83,7 @@ type Received struct {
 	// Iface is the interface on which the datagram arrived. TTL is its remaining time to live.
 	Iface int
 	TTL   uint8
-	// Checked has the value of the datagram's Arrival.
+	// Checked means that the datagram's checksum is known to be correct.
 	Checked bool
 }
 

@@ -92,8 +92,8 @@ func (b *bbr3) cycle(a *Ack, limited bool) {
 }
 
 // timeToProbe enters Refill if it is time to probe, and reports whether it did (IsTimeToProbeBW,
-// §5.3.3.5). A probe is due after two to three seconds, or after as many rounds as a Reno flow with
-// the same window needs to recover from a loss.
+// §5.3.3.5). A probe is due after two to three seconds, or earlier after as many rounds as the
+// target has segments, at most bbr3RenoRounds: Reno probes about as often.
 func (b *bbr3) timeToProbe(a *Ack) bool {
 	p := &b.probe
 	reno := min(b.target()/float64(b.mss), bbr3RenoRounds)

@@ -227,7 +227,7 @@ type Config struct {
 	// FixedWindow is the window of "fixed" in bytes. Zero: InitialWindow.
 	FixedWindow int
 	// Cwnd and Ssthresh are the initial state of a controller that replaces another, in bytes. Cwnd
-	// is also set after lost SYNs. Zero: InitialWindow, and MaxWindow (RFC 5681 §3.1).
+	// is also set after lost SYNs. Zero means InitialWindow for Cwnd, and MaxWindow for Ssthresh.
 	Cwnd, Ssthresh int
 	// SRTT and MinRTT are the connection's measurements so far, zero without a sample.
 	SRTT, MinRTT time.Duration
